@@ -1,0 +1,1 @@
+"""Transformers from scratch as a PyTorch Lightning experiment suite."""

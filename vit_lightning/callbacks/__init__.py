@@ -1,0 +1,1 @@
+"""What watches or protects a run."""

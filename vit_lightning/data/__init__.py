@@ -1,0 +1,1 @@
+"""Datasets, DataModules and where they come from."""

@@ -1,0 +1,1 @@
+"""YAML recipes, one file an experiment."""

@@ -1,0 +1,1 @@
+"""LightningModules: loss, metrics, optimizer."""

@@ -1,0 +1,1 @@
+"""Tensors to figures."""
