@@ -1,1 +1,5 @@
-"""Networks made of layers."""
+"""Networks made of layers, in plain torch."""
+
+from vit_lightning.models.predictor import TransformerPredictor
+
+__all__ = ["TransformerPredictor"]

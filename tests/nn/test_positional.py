@@ -1,0 +1,34 @@
+import math
+
+import pytest
+import torch
+
+from vit_lightning.nn import PositionalEncoding
+
+
+@pytest.mark.parametrize("d_model", [6, 7])
+def test_is_the_papers_formula(d_model):
+    added = PositionalEncoding(d_model, 11)(torch.zeros(1, 5, d_model))[0]
+    for position in range(5):
+        for i in range(d_model):
+            angle = position / 10000 ** (2 * (i // 2) / d_model)
+            expected = math.cos(angle) if i % 2 else math.sin(angle)
+            assert added[position, i].item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_longer_input_is_an_error_and_max_len_is_obeyed():
+    # The notebook's max_len of 16 limited sequences in silence.
+    encoding = PositionalEncoding(6, 17)
+    assert encoding(torch.zeros(2, 17, 6)).shape == (2, 17, 6)
+    with pytest.raises(ValueError, match=r"18 tokens but max_len is 17"):
+        encoding(torch.zeros(2, 18, 6))
+    assert PositionalEncoding(6)(torch.zeros(1, 4999, 6)).shape == (1, 4999, 6)
+
+
+def test_is_not_in_the_state_dict():
+    assert PositionalEncoding(6).state_dict() == {}
+
+
+def test_refuses_negative_sizes():
+    with pytest.raises(ValueError, match="-3"):
+        PositionalEncoding(6, -3)

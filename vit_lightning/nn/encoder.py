@@ -1,0 +1,220 @@
+"""Encoder: attention and a feed-forward net per block, blocks in a row."""
+
+from typing import Literal, Self
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_lightning.nn.attention import Kernel, MultiheadAttention
+
+Norm = Literal["post", "pre", "none"]
+Activation = Literal["relu", "gelu"]
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then a two-layer net on each token, each with a residual around it.
+
+    Args:
+        input_dim: width of the tokens, in and out.
+        num_heads: number of attention heads.
+        dim_feedforward: width of the hidden layer of the feed-forward net.
+        dropout: share dropped in training, of attention weights, of hidden units and of what each
+            sub-layer adds.
+        norm: "post" normalises after each residual sum (the 2017 paper), "pre" before each
+            sub-layer (trains deep stacks more easily), "none" has no normalisation.
+        activation: of the feed-forward net, "relu" or "gelu".
+        layer_norm_eps: added to the variance in the normalisation.
+        head_dim: width of a head's queries and keys; None means `input_dim / num_heads`.
+        attention: kernel, see `MultiheadAttention`.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        num_heads: int,
+        dim_feedforward: int,
+        dropout: float = 0.0,
+        norm: Norm = "post",
+        *,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        head_dim: int | None = None,
+        attention: Kernel = "auto",
+    ) -> None:
+        super().__init__()
+        if dim_feedforward < 1:
+            raise ValueError(f"dim_feedforward must be at least 1, got {dim_feedforward}")
+        if norm not in ("post", "pre", "none"):
+            raise ValueError(f"norm must be 'post', 'pre' or 'none', got {norm!r}")
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"activation must be 'relu' or 'gelu', got {activation!r}")
+        self.norm = norm
+        self.self_attn = MultiheadAttention(
+            input_dim, input_dim, num_heads, head_dim=head_dim, dropout=dropout, attention=attention
+        )
+        self.feedforward = nn.Sequential(
+            nn.Linear(input_dim, dim_feedforward),
+            _ACTIVATIONS[activation](),
+            nn.Dropout(dropout),
+            nn.Linear(dim_feedforward, input_dim),
+        )
+        self.norm1, self.norm2 = (
+            nn.Identity() if norm == "none" else nn.LayerNorm(input_dim, eps=layer_norm_eps)
+            for _ in range(2)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Pass tokens (batch, length, input_dim) through the block.
+
+        Returns:
+            Tokens of the same shape, and with `return_attention` the weights
+            (batch, num_heads, length, length).
+        """
+        attended = self.self_attn(
+            self.norm1(x) if self.norm == "pre" else x, mask, return_attention
+        )
+        attended, attention = attended if return_attention else (attended, None)
+        x = x + self.dropout(attended)
+        if self.norm == "pre":
+            x = x + self.dropout(self.feedforward(self.norm2(x)))
+        else:  # with norm="none" both norms are the identity
+            x = self.norm1(x)
+            x = self.norm2(x + self.dropout(self.feedforward(x)))
+        return x if attention is None else (x, attention)
+
+    @classmethod
+    def from_torch(cls, layer: nn.TransformerEncoderLayer) -> Self:
+        """Copy the weights of torch's layer; the outputs are the same."""
+        if layer.activation is F.relu or isinstance(layer.activation, nn.ReLU):
+            activation: Activation = "relu"
+        elif layer.activation is F.gelu or isinstance(layer.activation, nn.GELU):
+            activation = "gelu"
+        else:
+            raise ValueError(f"activation must be relu or gelu, got {layer.activation!r}")
+        if layer.linear1.bias is None:
+            raise ValueError("an nn.TransformerEncoderLayer without biases cannot be read")
+        block = cls(
+            layer.linear1.in_features,
+            layer.self_attn.num_heads,
+            layer.linear1.out_features,
+            layer.dropout.p,
+            "pre" if layer.norm_first else "post",
+            activation=activation,
+            layer_norm_eps=layer.norm1.eps,
+        ).to(layer.linear1.weight)
+        block.self_attn = MultiheadAttention.from_torch(layer.self_attn)
+        for ours, theirs in block._pairs(layer):
+            ours.load_state_dict(theirs.state_dict())
+        return block.train(layer.training)
+
+    def to_torch(self) -> nn.TransformerEncoderLayer:
+        """Copy the weights into torch's layer (`batch_first=True`); the outputs are the same."""
+        if self.norm == "none":
+            raise ValueError(
+                "nn.TransformerEncoderLayer always normalises; norm='none' has no place in it"
+            )
+        linear = self.feedforward[0]
+        assert isinstance(linear, nn.Linear)
+        assert isinstance(self.norm1, nn.LayerNorm)
+        layer = nn.TransformerEncoderLayer(
+            linear.in_features,
+            self.self_attn.num_heads,
+            linear.out_features,
+            self.dropout.p,
+            F.gelu if isinstance(self.feedforward[1], nn.GELU) else F.relu,
+            self.norm1.eps,
+            batch_first=True,
+            norm_first=self.norm == "pre",
+        ).to(linear.weight)
+        layer.self_attn = self.self_attn.to_torch()
+        for ours, theirs in self._pairs(layer):
+            theirs.load_state_dict(ours.state_dict())
+        return layer.train(self.training)
+
+    def _pairs(self, layer: nn.TransformerEncoderLayer) -> list[tuple[nn.Module, nn.Module]]:
+        """Our parts beside torch's, attention aside."""
+        return [
+            (self.feedforward[0], layer.linear1),
+            (self.feedforward[3], layer.linear2),
+            (self.norm1, layer.norm1),
+            (self.norm2, layer.norm2),
+        ]
+
+
+class TransformerEncoder(nn.Module):
+    """Blocks in a row; with norm="pre" a last normalisation follows them.
+
+    Args:
+        num_layers: number of blocks.
+        input_dim: width of the tokens, in and out.
+        num_heads: number of attention heads.
+        dim_feedforward: width of the hidden layer of each feed-forward net.
+        dropout: see `EncoderBlock`.
+        norm: see `EncoderBlock`.
+        activation: see `EncoderBlock`.
+        layer_norm_eps: see `EncoderBlock`.
+        head_dim: see `EncoderBlock`.
+        attention: kernel, see `MultiheadAttention`.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        input_dim: int,
+        num_heads: int,
+        dim_feedforward: int,
+        dropout: float = 0.0,
+        norm: Norm = "post",
+        *,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        head_dim: int | None = None,
+        attention: Kernel = "auto",
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
+        self.layers = nn.ModuleList(
+            EncoderBlock(
+                input_dim,
+                num_heads,
+                dim_feedforward,
+                dropout,
+                norm,
+                activation=activation,
+                layer_norm_eps=layer_norm_eps,
+                head_dim=head_dim,
+                attention=attention,
+            )
+            for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(input_dim, eps=layer_norm_eps) if norm == "pre" else nn.Identity()
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
+        """Pass tokens (batch, length, input_dim) through all blocks; the mask holds in every one.
+
+        Returns:
+            Tokens of the same shape, and with `return_attention` a list with each layer's weights
+            (batch, num_heads, length, length).
+        """
+        maps = []
+        for layer in self.layers:
+            x = layer(x, mask, return_attention)
+            if return_attention:
+                x, attention = x
+                maps.append(attention)
+        x = self.norm(x)
+        return (x, maps) if return_attention else x
+
+    def get_attention_maps(self, x: Tensor, mask: Tensor | None = None) -> list[Tensor]:
+        """Return each layer's weights (batch, num_heads, length, length) of the forward pass."""
+        maps = self.forward(x, mask, return_attention=True)[1]
+        assert isinstance(maps, list)
+        return maps
