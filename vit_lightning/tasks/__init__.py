@@ -1,1 +1,5 @@
 """LightningModules: loss, metrics, optimizer."""
+
+from vit_lightning.tasks.predictor import LitPredictor
+
+__all__ = ["LitPredictor"]

@@ -1,0 +1,67 @@
+"""Batches from tensors in memory: no worker processes, no work per sample.
+
+The order of the samples is a function of (seed, epoch) alone, so it can be had again at any time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+
+class EpochSampler:
+    """The order in which an epoch visits the samples.
+
+    Lightning calls `set_epoch` on a loader's `sampler` when an epoch begins.
+
+    Args:
+        size: number of samples.
+        shuffle: whether each epoch has its own order; otherwise it is 0, 1, 2, ...
+        seed: of the shuffling.
+    """
+
+    def __init__(self, size: int, *, shuffle: bool, seed: int) -> None:
+        self.size = size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose order comes next."""
+        self.epoch = epoch
+
+    def order(self) -> Tensor:
+        """Return the sample numbers in the order of the current epoch."""
+        if not self.shuffle:
+            return torch.arange(self.size)
+        # The constant keeps (seed, epoch) and (seed + 1, epoch - 1) apart.
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        return torch.randperm(self.size, generator=generator)
+
+
+class TensorLoader:
+    """Iterate over batches of tensors that share their first axis.
+
+    Args:
+        tensors: such as inputs and labels.
+        batch_size: samples a batch; the last one may be smaller.
+        shuffle: whether each epoch has its own order.
+        seed: of the shuffling.
+    """
+
+    def __init__(
+        self, tensors: Sequence[Tensor], batch_size: int, *, shuffle: bool = False, seed: int = 0
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.tensors = tuple(tensors)
+        self.batch_size = batch_size
+        self.batch_sampler = None  # Lightning looks here before it looks for a sampler
+        self.sampler = EpochSampler(len(self.tensors[0]), shuffle=shuffle, seed=seed)
+
+    def __len__(self) -> int:
+        return -(-self.sampler.size // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        for batch in torch.split(self.sampler.order(), self.batch_size):
+            yield tuple(tensor[batch] for tensor in self.tensors)
