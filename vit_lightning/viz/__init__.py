@@ -1,1 +1,1 @@
-"""Tensors to figures."""
+"""Tensors to figures; never sees a model or a Trainer."""

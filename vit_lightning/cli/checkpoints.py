@@ -1,0 +1,77 @@
+"""Find checkpoints of earlier runs, and hold the settings they store against those asked for."""
+
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+LOGS = Path("lightning_logs")
+
+
+def run_folders(recipe: str) -> list[Path]:
+    """Return the run folders of a recipe, oldest first."""
+    folders = (LOGS / recipe).glob("version_*")
+    return sorted(folders, key=lambda p: int(p.name.removeprefix("version_")))
+
+
+def find_checkpoint(name: str, recipe: str) -> Path:
+    """Return the file for `--ckpt_path`: "last" or "best" of the newest run, or a path."""
+    if name not in ("last", "best"):
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(f"there is no checkpoint {name!r}; give a path, 'last' or 'best'")
+        return path
+    for run in reversed(run_folders(recipe)):
+        path = run / "checkpoints" / f"{name}.ckpt"
+        if path.is_file():
+            return path
+    raise ValueError(
+        f"no run of {recipe!r} under {LOGS}/ has a {name!r} checkpoint yet; train one with fit"
+    )
+
+
+@dataclass(frozen=True)
+class StoredSettings:
+    """What a checkpoint says of the run that wrote it."""
+
+    model: dict[str, Any]
+    data: dict[str, Any]
+    epoch: int
+
+
+def read_settings(path: Path) -> StoredSettings:
+    """Read a checkpoint's settings without running any code that a stranger may have put in it."""
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        return StoredSettings(
+            checkpoint["hyper_parameters"],
+            checkpoint["datamodule_hyper_parameters"],
+            checkpoint["epoch"],
+        )
+    except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, TypeError, OSError):
+        raise ValueError(f"{path} is damaged or not a checkpoint of this suite") from None
+
+
+def contradictions(
+    section: str, stored: dict[str, Any], asked: dict[str, Any], flags: set[str]
+) -> tuple[list[str], list[str]]:
+    """Compare settings.
+
+    Args:
+        section: "model" or "data".
+        stored: the checkpoint's.
+        asked: those of recipe and flags together.
+        flags: the names given on the command line, such as "model.lr".
+
+    Returns:
+        What differs by a flag, and what differs by the recipe, each told with both values.
+    """
+    by_flag, by_recipe = [], []
+    for key in sorted(stored.keys() & asked.keys()):
+        if stored[key] != asked[key]:
+            name = f"{section}.{key}"
+            text = f"{name} is {asked[key]} here but {stored[key]} in the checkpoint"
+            (by_flag if name in flags else by_recipe).append(text)
+    return by_flag, by_recipe

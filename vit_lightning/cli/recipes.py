@@ -1,0 +1,38 @@
+"""Packaged recipes: YAML files that `--config NAME` finds by name."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import yaml
+
+
+def recipe_names(command: str | None = None) -> list[str]:
+    """Return the names of the packaged recipes, or of those for one command such as "reverse"."""
+    names = sorted(p.stem for p in _folder().iterdir() if p.suffix == ".yaml")
+    return [n for n in names if command is None or recipe_command(n) == command]
+
+
+def recipe_command(name: str) -> str:
+    """Return the command a packaged recipe is written for: the one whose data it names."""
+    data = yaml.safe_load((_folder() / f"{name}.yaml").read_text())["data"]
+    return "reverse" if data["class_path"] in _SEQUENCES else "vit"
+
+
+_SEQUENCES = ("ReverseDataModule", "SequencePropertyDataModule")
+
+
+def find_recipe(name: str, command: str | None = None) -> Path:
+    """Return the file for `--config NAME`: a path that exists, or a packaged recipe."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    packaged = _folder() / f"{name.removesuffix('.yaml')}.yaml"
+    if packaged.is_file():
+        return packaged
+    raise ValueError(
+        f"there is no recipe or file {name!r}; the recipes are: {', '.join(recipe_names(command))}"
+    )
+
+
+def _folder() -> Path:
+    return Path(str(files("vit_lightning.recipes")))

@@ -1,0 +1,226 @@
+"""The LightningCLI behind the training commands: recipes, defaults, resuming, last words."""
+
+import logging
+import re
+import sys
+import warnings
+from argparse import RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import Namespace
+from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from vit_lightning.cli.checkpoints import LOGS, contradictions, find_checkpoint, read_settings
+from vit_lightning.cli.recipes import find_recipe
+
+SUBCOMMANDS = {
+    "fit": "train, or go on training with --ckpt_path last",
+    "validate": "measure on the validation set",
+    "test": "measure on the test set, once you have chosen a model",
+    "predict": "write predictions to a file",
+}
+
+
+class TrainingCLI(LightningCLI):
+    """`fit`, `validate`, `test` and `predict` for one kind of model.
+
+    Args:
+        model_class: the LightningModule.
+        datamodule_class: base class of the datamodules a recipe may name.
+        links: datamodule attributes and the model arguments that follow from them.
+        command: what the person typed, for the commands this suggests.
+        default_recipe: used when no `--config` is given.
+        pictures: callbacks that draw during `fit`.
+        description: of the command, for `--help`.
+        args: the arguments.
+    """
+
+    def __init__(
+        self,
+        model_class: type[LightningModule],
+        datamodule_class: type[LightningDataModule],
+        *,
+        links: dict[str, str],
+        command: str,
+        default_recipe: str,
+        pictures: list[Callback],
+        description: str,
+        args: list[str],
+    ) -> None:
+        self.links = links
+        self.command = command
+        self.pictures = pictures
+        self.recipe, args = _with_recipe(args, default_recipe)
+        self.flags = {m[1] for arg in args if (m := re.match(r"--((?:model|data)\.[\w.]+)", arg))}
+        self.checkpoint: Path | None = None
+        _be_quiet()
+        parser = {"exit_on_error": False, "prog": command}
+        super().__init__(
+            model_class,
+            datamodule_class,
+            subclass_mode_data=True,
+            seed_everything_default=0,
+            trainer_defaults={"accelerator": "auto", "devices": 1, "num_sanity_val_steps": 0},
+            parser_kwargs={
+                **parser,
+                "description": description,
+                "formatter_class": RawDescriptionHelpFormatter,
+                **{
+                    name: {"exit_on_error": False, "description": text}
+                    for name, text in SUBCOMMANDS.items()
+                },
+            },
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,  # store what __init__ really received
+            args=args,
+        )
+
+    # What may be set.
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Let the model's sizes follow from the data."""
+        for source, target in self.links.items():
+            parser.link_arguments(f"data.{source}", f"model.{target}", apply_on="instantiate")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Parse without LightningCLI's warning about arguments that do not come from the shell."""
+        self.config = parser.parse_args(args)
+
+    # Checkpoints.
+
+    def _parse_ckpt_path(self) -> None:
+        """Take model and data settings from the checkpoint, and say where they were asked otherwise.
+
+        LightningCLI lets the checkpoint's model settings win in silence.
+        """
+        config: Namespace = self.config[self.config.subcommand]
+        fitting = self.config.subcommand == "fit"
+        wanted = config.ckpt_path or (None if fitting else "best")
+        if wanted is None:
+            return
+        self.checkpoint = find_checkpoint(wanted, self.recipe)
+        config.ckpt_path = str(self.checkpoint)
+        config.weights_only = True
+        stored = read_settings(self.checkpoint)
+        by_flag: list[str] = []
+        by_recipe: list[str] = []
+        for section, settings, asked in (
+            ("model", stored.model, config.model),
+            ("data", stored.data, config.data.init_args),
+        ):
+            flagged, differing = contradictions(section, settings, vars(asked), self.flags)
+            by_flag += flagged
+            by_recipe += differing
+            for key in settings.keys() & vars(asked).keys():
+                asked[key] = settings[key]
+        if by_flag:
+            raise ValueError(
+                f"{'; '.join(by_flag)}: leave the flag out to go on with {self.checkpoint}, "
+                "or leave --ckpt_path out to start a new run"
+            )
+        for text in by_recipe:
+            print(f"note: {text}, which holds")
+        if fitting and (config.trainer.max_epochs or 0) <= stored.epoch + 1:
+            print(f"note: this run has its {stored.epoch + 1} epochs; raise --trainer.max_epochs")
+
+    # The run.
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Add logger and callbacks that every run has."""
+        if self.subcommand != "fit":
+            return super().instantiate_trainer(logger=False, **kwargs)
+        given = self._get(self.config_init, "trainer")["logger"]
+        if given not in (None, True):
+            return super().instantiate_trainer(**kwargs)
+        version = None
+        if (
+            self.checkpoint is not None
+            and self.checkpoint.parent.parent.parent == LOGS / self.recipe
+        ):
+            version = self.checkpoint.parent.parent.name  # go on in the same run
+            self.save_config_callback = None
+        logger = TensorBoardLogger(LOGS, name=self.recipe, version=version, default_hp_metric=False)
+        return super().instantiate_trainer(logger=logger, **kwargs)
+
+    def _instantiate_trainer(self, config: dict[str, Any], callbacks: list[Callback]) -> Trainer:
+        if self.subcommand == "fit" and not config.get("fast_dev_run"):
+            monitor = f"val/{self.model.metric_name}"
+            checkpoints = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+            callbacks = [
+                *callbacks,
+                ModelCheckpoint(filename="best", monitor=monitor, mode="max", **checkpoints),
+                ModelCheckpoint(filename="last", **checkpoints),
+                LearningRateMonitor("step"),
+                *self.pictures,
+            ]
+        return super()._instantiate_trainer(config, callbacks)
+
+    def after_fit(self) -> None:
+        """Say what was reached, where it is and what to do next."""
+        best = next(
+            (c for c in self.trainer.checkpoint_callbacks if getattr(c, "monitor", None)), None
+        )
+        if best is None or self.trainer.log_dir is None:
+            return
+        run = Path(self.trainer.log_dir)
+        score = best.best_model_score
+        if score is not None:
+            print(
+                f"\n{best.monitor} reached {figure(best.monitor, float(score))} "
+                f"in {self.trainer.current_epoch} epochs"
+            )
+        print(f"run      {run}")
+        for name in ("best", "last"):
+            print(f"{name:<8} {run / 'checkpoints' / f'{name}.ckpt'}")
+        print(f"watch    tensorboard --logdir {LOGS}")
+        print(f"resume   {self.command} fit --config {self.recipe} --ckpt_path last")
+        print(f"test     {self.command} test --config {self.recipe} --ckpt_path best")
+
+    def validate(self, **kwargs: Any) -> None:
+        """Measure on the validation set and print it."""
+        self._report(self.trainer.validate(**(kwargs | {"verbose": False})))
+
+    def test(self, **kwargs: Any) -> None:
+        """Measure on the test set and print it."""
+        self._report(self.trainer.test(**(kwargs | {"verbose": False})))
+
+    def _report(self, results: Any) -> None:
+        print(f"checkpoint {self.checkpoint}")
+        for name, value in results[0].items():
+            print(f"{name:<10} {figure(name, value)}")
+
+
+def figure(name: str, value: float) -> str:
+    """Write a metric the way it is read: accuracies in per cent, the rest as numbers."""
+    return f"{100 * value:.2f} %" if name.endswith("/acc") else f"{value:.4f}"
+
+
+def _with_recipe(args: list[str], default: str) -> tuple[str, list[str]]:
+    """Replace a recipe's name by its path, and return the name beside the arguments."""
+    args = list(args)
+    for i, arg in enumerate(args):
+        flag, _, value = arg.partition("=")
+        if flag in ("--config", "-c"):
+            if not value and i + 1 == len(args):
+                raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
+            path = find_recipe(value or args[i + 1])
+            args[i : i + 1 if value else i + 2] = [f"--config={path}"]
+            return path.stem, args
+    if args and args[0] in SUBCOMMANDS and not {"-h", "--help"} & set(args):
+        args.insert(1, f"--config={find_recipe(default)}")
+    return default, args
+
+
+def _be_quiet() -> None:
+    """Keep Lightning's hints, which are not about the person's run, off the screen."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Lightning's own use of torch, and its advice on worker processes, which this suite has none of.
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    warnings.filterwarnings("ignore", message=".*Checkpoint directory .* exists and is not empty.*")
+    if not sys.warnoptions:
+        warnings.filterwarnings("ignore", category=FutureWarning, module="lightning")
