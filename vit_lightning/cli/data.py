@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
         The exit code: 0, or 2 if something asked for cannot be had.
     """
     args = _parser().parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(level=logging.INFO if args.debug else logging.WARNING, format="%(message)s")
     try:
         return int(args.run(args))
     except KeyboardInterrupt:
@@ -41,7 +41,9 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--dir", type=Path, metavar="FOLDER", help="the data folder")
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    common.add_argument(
+        "--debug", action="store_true", help="show each step, and the traceback of an error"
+    )
     parser = argparse.ArgumentParser(
         prog="vit-lightning data",
         description="Fetch the image sets, verify them, and see which are there.",

@@ -1,5 +1,6 @@
 """Get an image set by name: open its verified store, or build it from the first working source."""
 
+import errno
 import logging
 import os
 import shutil
@@ -115,7 +116,7 @@ def _open_or_build(spec: Spec, path: Path, folder: Path, progress: bool, verify:
         report.append(f"verified store: damaged, {damage}; set aside as {aside}")
     free = shutil.disk_usage(path.parent).free
     if free < spec.num_bytes:
-        raise OSError(f"it needs {spec.num_bytes / 1e6:,.0f} MB and {free / 1e6:,.0f} MB are free")
+        raise OSError(errno.ENOSPC, f"only {free / 1e6:,.0f} MB are free")
     for source in spec.sources:
         with scratch_folder(path) as work:
             try:
@@ -157,7 +158,7 @@ def _verified(spec: Spec, offer: Offer, progress: bool) -> ImageSet:
 
 
 def _source_report(spec: Spec, folder: Path, report: list[str]) -> str:
-    remedies = [source.remedy(folder) for source in spec.sources]
+    remedies = [source.remedy(spec.files, folder) for source in spec.sources]
     lines = [f"{spec.title} could not be had from any source. Tried, in this order:"]
     lines += [f"  - {line}" for line in report]
     lines += ["Any one of these will do, followed by the same command again:"]

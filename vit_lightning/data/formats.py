@@ -93,7 +93,8 @@ def official_bytes(file: OfficialFile, files: Sequence[OfficialFile], bag: Bag) 
     except SourceError:
         raise
     except Exception as error:  # a damaged file can fail its decoder in any way
-        raise SourceError(f"{found} cannot be read ({error or type(error).__name__})") from error
+        said = str(error) or type(error).__name__
+        raise SourceError(f"{found} cannot be read ({said})") from error
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if md5 != file.md5:
         raise SourceError(

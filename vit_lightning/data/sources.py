@@ -58,7 +58,7 @@ class Source(Protocol):
     def offers(self, files: Sequence[OfficialFile], place: Place) -> Iterator[Offer]:
         """Yield what it has, best first; raise `SourceError` if it has nothing."""
 
-    def remedy(self, folder: Path) -> str:
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
         """What a person can do to make this source work, as an imperative clause."""
 
 
@@ -110,9 +110,13 @@ class OwnFiles:
             origin = f"your own {'files' if shown == '.' else shown}"
             yield Offer(origin, partial(open_bag, path, files))
 
-    def remedy(self, folder: Path) -> str:
-        """Name the archives and the folder."""
-        unpacked = f"the official files into {folder / self.folders[0]}"
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
+        """Name the archives, the files and the folder."""
+        first = files[0].name.removesuffix(".bin")
+        unpacked = (
+            f"{first} and the other {len(files) - 1} official files, gzipped or not,"
+            f" into {folder / self.folders[0]}"
+        )
         if not self.archives:
             return f"put {unpacked}"
         return f"put {' or '.join(self.archives)} into {folder}, or {unpacked}"
@@ -141,7 +145,7 @@ class InstalledFiles:
             raise SourceError(f"not installed: there is no folder {self.folder}")
         yield Offer(self.label, partial(open_bag, self.folder, files))
 
-    def remedy(self, folder: Path) -> str:
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
         """Give the command that installs it."""
         return f"install it with `apt-get install {self.package}` (Debian, Ubuntu)"
 
@@ -161,7 +165,7 @@ class BundledDigits:
         """Yield both parts, written as records."""
         yield Offer(self.label, self._unpack)
 
-    def remedy(self, folder: Path) -> str:
+    def remedy(self, files: Sequence[OfficialFile], folder: Path) -> str:
         """Give the command that installs it."""
         return "install it with `pip install scikit-learn`"
 

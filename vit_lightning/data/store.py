@@ -133,14 +133,17 @@ def write_store(path: Path, images: ImageSet, checksums: Mapping[str, str], work
     new.mkdir()
     files = {}
     for name in ARRAYS:
-        file = new / f"{name}.npy"
+        file, array = new / f"{name}.npy", np.ascontiguousarray(getattr(images, name))
         with file.open("wb") as output:
-            np.lib.format.write_array(output, getattr(images, name), allow_pickle=False)
+            # Not by `np.save`, which hides the reason when a disk is full.
+            header = np.lib.format.header_data_from_array_1_0(array)
+            np.lib.format.write_array_header_1_0(output, header)
+            output.write(array.data)
             _sync(output)
         files[file.name] = {
             "bytes": file.stat().st_size,
             "sha256": _sha256(file),
-            "shape": list(getattr(images, name).shape),
+            "shape": list(array.shape),
         }
     manifest: dict[str, Any] = {
         "name": images.name,
