@@ -155,8 +155,8 @@ class BundledDigits:
     """The 1,797 digits of 8x8 pixels that come with scikit-learn.
 
     There is no official test set, so the division is ours and fixed: of each class, in the order of
-    the file, the third of every five pictures is for the test. The order follows the writers, so
-    both parts see all of them, and no random generator can change the division.
+    the file, the third of every five pictures is for the test. Both parts so draw evenly on the
+    whole file, and no random generator can change the division.
     """
 
     label = "scikit-learn's digits"
