@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as reference
 
-from vit_lightning.data.augment import Augment, normalize, step_generator
+from vit_lightning.data.augment import Augment, denormalize, normalize, step_generator
 
 B, H, W, CLASSES = 23, 11, 13, 7
 MEAN, STD = (0.31, 0.47, 0.59), (0.21, 0.23, 0.27)
@@ -59,6 +59,13 @@ def test_against_torchvision_normalize() -> None:
     ours = normalize(images, MEAN, STD)
     assert ours.dtype == torch.float32
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_denormalize_gives_the_very_pictures_back() -> None:
+    images, _ = batch()
+    assert torch.equal(denormalize(normalize(images, MEAN, STD), MEAN, STD), images)
+    outside = torch.tensor([-9.0, 9.0]).view(2, 1, 1, 1)
+    assert denormalize(outside, [0.5], [0.2]).flatten().tolist() == [0, 255]
 
 
 def test_the_default_normalises_and_changes_nothing_else() -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Augment",
     "cutmix",
     "cutout",
+    "denormalize",
     "mixup",
     "mixup_or_cutmix",
     "normalize",
@@ -158,6 +159,13 @@ def normalize(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
     shift = torch.tensor(mean, dtype=torch.float32, device=images.device)[:, None, None]
     scale = torch.tensor(std, dtype=torch.float32, device=images.device)[:, None, None]
     return images.float().sub_(255 * shift).div_(255 * scale)
+
+
+def denormalize(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """The uint8 pictures whose `normalize` these are, for looking at what the model sees."""
+    shift = torch.tensor(mean, dtype=torch.float32, device=images.device)[:, None, None]
+    scale = torch.tensor(std, dtype=torch.float32, device=images.device)[:, None, None]
+    return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
 
 
 def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
