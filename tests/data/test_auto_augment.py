@@ -3,16 +3,12 @@ import torch
 from torchvision.transforms import v2
 
 from vit_lightning.data import auto_augment
-from vit_lightning.data.auto_augment import MAX_MAGNITUDE, Operation, operations
+from vit_lightning.data.auto_augment import MAX_MAGNITUDE, Operation
 
 H, W = 29, 31
 SPACES = {
-    "randaugment": operations(
-        slope=0.3, pixels=(150 / 331 * W, 150 / 331 * H), degrees=30, factor=0.9, lost_bits=4
-    ),
-    "trivialaugment": operations(
-        slope=0.99, pixels=(32, 32), degrees=135, factor=0.99, lost_bits=6
-    ),
+    "randaugment": auto_augment.rand_augment_space(H, W),
+    "trivialaugment": auto_augment.trivial_augment_space(),
 }
 REFERENCES = {"randaugment": v2.RandAugment(), "trivialaugment": v2.TrivialAugmentWide()}
 OPERATION_NAMES = list(v2.RandAugment._AUGMENTATION_SPACE)
@@ -75,6 +71,18 @@ def test_each_picture_gets_one_of_the_operations_on_itself() -> None:
     matches = (candidates == result).flatten(2).all(dim=2)  # (3, 97)
     assert torch.all(matches.any(dim=0))
     assert torch.all(matches.sum(dim=1) > 20)
+
+
+def test_an_operation_with_a_direction_goes_both_ways_and_one_without_does_not() -> None:
+    images, level = pictures(61), torch.full((61,), 0.5)
+    shifted = auto_augment._apply_random(images, level, only(["TranslateX"]), generator())
+    pixels = int(150 / 331 * W / 2)
+    black_left = (shifted[..., :pixels] == 0).flatten(1).all(dim=1)
+    black_right = (shifted[..., -pixels:] == 0).flatten(1).all(dim=1)
+    assert torch.all(black_left ^ black_right)
+    assert 15 < black_left.sum() < 46
+    coarse = auto_augment._apply_random(images, level, only(["Posterize"]), generator())
+    assert torch.equal(coarse, images // 4 * 4)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

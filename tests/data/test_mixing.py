@@ -67,6 +67,18 @@ def test_cutmix_pastes_one_box_and_its_area_is_the_label_weight() -> None:
     assert len(area.unique()) > 30
 
 
+def test_cutmix_boxes_have_the_drawn_area_and_lie_anywhere() -> None:
+    # With a huge alpha each picture keeps one half: boxes of sqrt(1/2) of either side, then cut.
+    images, _ = mixing.cutmix(one_hot_pictures(307), torch.eye(307), 1e9, generator())
+    pasted = images.diagonal(dim1=0, dim2=1).permute(2, 0, 1) == 0  # (B, H, W)
+    assert pasted.any(dim=2).sum(dim=1).max() == int(0.5**0.5 * H)
+    assert pasted.any(dim=1).sum(dim=1).max() == int(0.5**0.5 * W)
+    share = pasted.float().mean(dim=0)
+    assert share.min() > 0.05
+    assert (share - share.flip(0)).abs().max() < 0.2  # as often above as below
+    assert (share - share.flip(1)).abs().max() < 0.2
+
+
 def test_either_gives_some_pictures_mixup_and_others_cutmix() -> None:
     images, _ = mixing.mixup_or_cutmix(one_hot_pictures(199), torch.eye(199), 1.0, 1.0, generator())
     blended = ((images > 0) & (images < 1)).flatten(1).any(dim=1)

@@ -64,6 +64,19 @@ def operations(
     ]
 
 
+def rand_augment_space(height: int, width: int) -> list[Operation]:
+    """RandAugment's operations for pictures of this size."""
+    shift = 150 / 331  # of the picture: 150 pixels of the 331 in the paper
+    return operations(
+        slope=0.3, pixels=(shift * width, shift * height), degrees=30, factor=0.9, lost_bits=4
+    )
+
+
+def trivial_augment_space() -> list[Operation]:
+    """TrivialAugment's operations, those of the paper's "wide" space."""
+    return operations(slope=0.99, pixels=(32, 32), degrees=135, factor=0.99, lost_bits=6)
+
+
 def rand_augment(
     images: Tensor, num_ops: int, magnitude: int, generator: torch.Generator
 ) -> Tensor:
@@ -78,11 +91,7 @@ def rand_augment(
     Returns:
         Pictures of the same shape and dtype.
     """
-    H, W = images.shape[2:]
-    shift = 150 / 331  # of the picture: 150 pixels of the 331 in the paper
-    space = operations(
-        slope=0.3, pixels=(shift * W, shift * H), degrees=30, factor=0.9, lost_bits=4
-    )
+    space = rand_augment_space(*images.shape[2:])
     level = torch.full((len(images),), magnitude / MAX_MAGNITUDE)
     for _ in range(num_ops):
         images = _apply_random(images, level, space, generator)
@@ -92,8 +101,7 @@ def rand_augment(
 def trivial_augment(images: Tensor, generator: torch.Generator) -> Tensor:
     """Applies one random operation of random strength to each picture (Müller & Hutter, 2021).
 
-    The strengths are those of the paper's "wide" space: they go up to turning a picture by 135
-    degrees and shifting it by 32 pixels.
+    The strengths go up to turning a picture by 135 degrees and shifting it by 32 pixels.
 
     Args:
         images: Pictures of shape (batch, 1 or 3, height, width), uint8.
@@ -102,7 +110,7 @@ def trivial_augment(images: Tensor, generator: torch.Generator) -> Tensor:
     Returns:
         Pictures of the same shape and dtype.
     """
-    space = operations(slope=0.99, pixels=(32, 32), degrees=135, factor=0.99, lost_bits=6)
+    space = trivial_augment_space()
     level = torch.randint(MAX_MAGNITUDE + 1, (len(images),), generator=generator) / MAX_MAGNITUDE
     return _apply_random(images, level, space, generator)
 
