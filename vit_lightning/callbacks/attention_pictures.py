@@ -1,6 +1,7 @@
 """Draw what attention does to one validation sequence, while the model learns."""
 
 from pathlib import Path
+from typing import Protocol, cast
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -8,7 +9,14 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
-from vit_lightning.viz.attention import sequence_attention, to_pixels, to_png
+from vit_lightning.viz.attention import pixels, sequence_attention, to_png
+
+
+class HasMaps(Protocol):
+    """A model that can say what it attends to."""
+
+    def get_attention_maps(self, x: Tensor) -> list[Tensor]:
+        """Return each layer's attention weights, (batch, num_heads, length, length)."""
 
 
 class SequenceAttentionPictures(Callback):
@@ -49,15 +57,18 @@ class SequenceAttentionPictures(Callback):
         assert self._symbols is not None
         symbols = self._symbols[self._symbols >= 0]  # the padding has nothing to show
         with torch.no_grad():
-            maps = [layer[0] for layer in pl_module.get_attention_maps(symbols[None])]
+            maps = [
+                layer[0] for layer in cast(HasMaps, pl_module).get_attention_maps(symbols[None])
+            ]
         tokens = [str(int(symbol)) for symbol in symbols]
         if maps[0].shape[-1] > len(tokens):
             tokens = ["CLS", *tokens]
         title = f"attention after epoch {trainer.current_epoch + 1}"
         figure = sequence_attention(maps, tokens, title)
+        png = to_png(figure)
         logger.experiment.add_image(
-            "attention", to_pixels(figure), trainer.global_step, dataformats="HWC"
+            "attention", pixels(png), trainer.global_step, dataformats="HWC"
         )
         folder = Path(logger.log_dir)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "attention.png").write_bytes(to_png(figure))
+        (folder / "attention.png").write_bytes(png)

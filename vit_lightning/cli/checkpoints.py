@@ -68,7 +68,8 @@ def contradictions(
     Returns:
         What differs by a flag, and what differs by the recipe, each told with both values.
     """
-    by_flag, by_recipe = [], []
+    by_flag: list[str] = []
+    by_recipe: list[str] = []
     for key in sorted(stored.keys() & asked.keys()):
         if stored[key] != asked[key]:
             name = f"{section}.{key}"

@@ -33,4 +33,8 @@ def one_sentence(error: Exception) -> str:
     """Fold an exception's message into one line."""
     message = error.message if isinstance(error, ArgumentError) else str(error)
     lines = [line.strip() for line in str(message).splitlines()]
+    # jsonargparse lists why each alternative of a type failed; the first is the one that was meant.
+    reasons = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    if reasons and lines[0].startswith("Does not validate"):
+        return reasons[0]
     return " ".join(line for line in lines if line)

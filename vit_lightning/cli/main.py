@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
+    "data": "fetch, verify and show the image sets",
     "reverse": "train a transformer on sequences: reversal, majority, palindromes, sums",
 }
 

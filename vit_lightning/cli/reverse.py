@@ -3,9 +3,12 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vit_lightning.cli.errors import run_command
+
+if TYPE_CHECKING:
+    from vit_lightning.cli.training import TrainingCLI
 
 DESCRIPTION = """Train a transformer on sequences: reverse them, or answer a question about them.
 
@@ -26,11 +29,17 @@ def main(argv: Sequence[str] | None = None, command: str = "vit-lightning revers
         argv: the arguments, or None for those of the process.
         command: what the person typed, for the commands this suggests.
     """
-    return run_command(lambda arguments: _run(arguments, command), argv)
+
+    def run(arguments: list[str]) -> int:
+        launch(arguments, command)
+        return 0
+
+    return run_command(run, argv)
 
 
-def _run(arguments: list[str], command: str) -> int:
-    # Imported late: a wrong recipe name should not wait for torch.
+def launch(arguments: list[str], command: str = "vit-lightning reverse") -> "TrainingCLI":
+    """Run a subcommand and return what was built for it: trainer, model and data."""
+    # Imported late, so that what only looks at this module does not wait for torch.
     from vit_lightning.callbacks import SequenceAttentionPictures
     from vit_lightning.cli.recipes import recipe_names
     from vit_lightning.cli.training import TrainingCLI
@@ -46,7 +55,7 @@ def _run(arguments: list[str], command: str) -> int:
             _write_predictions(path, self.datamodule.predict_dataloader(), predictions)
             print(f"predictions {path}")
 
-    SequenceCLI(
+    return SequenceCLI(
         LitPredictor,
         SequenceDataModule,
         links={
@@ -62,7 +71,6 @@ def _run(arguments: list[str], command: str) -> int:
         description=DESCRIPTION.format(command=command, recipes=", ".join(recipe_names("reverse"))),
         args=arguments,
     )
-    return 0
 
 
 def _write_predictions(path: Path, batches: Any, predictions: Any) -> None:

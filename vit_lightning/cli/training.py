@@ -2,19 +2,21 @@
 
 import logging
 import re
-import sys
 import warnings
-from argparse import RawDescriptionHelpFormatter
+from argparse import ArgumentError, RawDescriptionHelpFormatter
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import Namespace
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from vit_lightning.cli.checkpoints import LOGS, contradictions, find_checkpoint, read_settings
+from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.recipes import find_recipe
 
 SUBCOMMANDS = {
@@ -54,32 +56,44 @@ class TrainingCLI(LightningCLI):
         self.links = links
         self.command = command
         self.pictures = pictures
-        self.recipe, args = _with_recipe(args, default_recipe)
-        self.flags = {m[1] for arg in args if (m := re.match(r"--((?:model|data)\.[\w.]+)", arg))}
+        self.config_name, args = _with_recipe(args, default_recipe)
+        self.recipe = Path(self.config_name).stem
+        named = (re.match(r"--((?:model|data)\.[\w.]+)", arg) for arg in args)
+        self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
         _be_quiet()
         parser = {"exit_on_error": False, "prog": command}
-        super().__init__(
-            model_class,
-            datamodule_class,
-            subclass_mode_data=True,
-            seed_everything_default=0,
-            trainer_defaults={"accelerator": "auto", "devices": 1, "num_sanity_val_steps": 0},
-            parser_kwargs={
-                **parser,
-                "description": description,
-                "formatter_class": RawDescriptionHelpFormatter,
-                **{
-                    name: {"exit_on_error": False, "description": text}
-                    for name, text in SUBCOMMANDS.items()
+        try:
+            super().__init__(
+                model_class,
+                datamodule_class,
+                subclass_mode_data=True,
+                seed_everything_default=0,
+                trainer_defaults={"accelerator": "auto", "devices": 1, "num_sanity_val_steps": 0},
+                parser_kwargs={
+                    **parser,
+                    "description": description,
+                    "formatter_class": RawDescriptionHelpFormatter,
+                    **{
+                        name: {"exit_on_error": False, "description": text}
+                        for name, text in SUBCOMMANDS.items()
+                    },
                 },
-            },
-            auto_configure_optimizers=False,
-            load_from_checkpoint_support=False,  # store what __init__ really received
-            args=args,
-        )
+                auto_configure_optimizers=False,
+                load_from_checkpoint_support=False,  # store what __init__ really received
+                args=args,
+            )
+        except MisconfigurationException as error:
+            raise ValueError(str(error)) from error
 
     # What may be set.
+
+    def setup_parser(self, *args: Any, **kwargs: Any) -> None:
+        """Describe the subcommands in our words rather than those of Trainer's docstrings."""
+        super().setup_parser(*args, **kwargs)
+        assert self.parser._subcommands_action is not None
+        for action in self.parser._subcommands_action._choices_actions:
+            action.help = SUBCOMMANDS[action.dest]
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Let the model's sizes follow from the data."""
@@ -88,12 +102,23 @@ class TrainingCLI(LightningCLI):
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Parse without LightningCLI's warning about arguments that do not come from the shell."""
-        self.config = parser.parse_args(args)
+        try:
+            self.config = parser.parse_args(args)
+        except ArgumentError as error:
+            raise ValueError(one_sentence(error) + self._suggestion(args)) from error
+
+    def _suggestion(self, args: list[str]) -> str:
+        """Name the flags that a misspelt one may have meant."""
+        parser = self._subcommand_parsers.get(args[0]) if args else None
+        flags = parser._option_string_actions if parser else {}
+        wrong = [arg for arg in args if arg.startswith("--") and arg.partition("=")[0] not in flags]
+        close = get_close_matches(wrong[0], flags, n=2, cutoff=0.75) if flags and wrong else []
+        return f"; did you mean {' or '.join(close)}?" if close else ""
 
     # Checkpoints.
 
     def _parse_ckpt_path(self) -> None:
-        """Take model and data settings from the checkpoint, and say where they were asked otherwise.
+        """Take the settings of model and data from the checkpoint, and name what contradicts them.
 
         LightningCLI lets the checkpoint's model settings win in silence.
         """
@@ -132,16 +157,15 @@ class TrainingCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Add logger and callbacks that every run has."""
         if self.subcommand != "fit":
-            return super().instantiate_trainer(logger=False, **kwargs)
+            self.save_config_callback = None
+            return super().instantiate_trainer(logger=False, enable_checkpointing=False, **kwargs)
         given = self._get(self.config_init, "trainer")["logger"]
         if given not in (None, True):
             return super().instantiate_trainer(**kwargs)
         version = None
-        if (
-            self.checkpoint is not None
-            and self.checkpoint.parent.parent.parent == LOGS / self.recipe
-        ):
-            version = self.checkpoint.parent.parent.name  # go on in the same run
+        run = self.checkpoint.parent.parent if self.checkpoint else None
+        if run is not None and run.parent == LOGS / self.recipe:
+            version = run.name  # go on in the same run
             self.save_config_callback = None
         logger = TensorBoardLogger(LOGS, name=self.recipe, version=version, default_hp_metric=False)
         return super().instantiate_trainer(logger=logger, **kwargs)
@@ -149,36 +173,37 @@ class TrainingCLI(LightningCLI):
     def _instantiate_trainer(self, config: dict[str, Any], callbacks: list[Callback]) -> Trainer:
         if self.subcommand == "fit" and not config.get("fast_dev_run"):
             monitor = f"val/{self.model.metric_name}"
-            checkpoints = {"save_on_train_epoch_end": True, "enable_version_counter": False}
+            checkpoints: dict[str, Any] = {
+                "save_on_train_epoch_end": True,
+                "enable_version_counter": False,
+            }
             callbacks = [
                 *callbacks,
                 ModelCheckpoint(filename="best", monitor=monitor, mode="max", **checkpoints),
                 ModelCheckpoint(filename="last", **checkpoints),
                 LearningRateMonitor("step"),
+                TQDMProgressBar(refresh_rate=20),
                 *self.pictures,
             ]
         return super()._instantiate_trainer(config, callbacks)
 
     def after_fit(self) -> None:
         """Say what was reached, where it is and what to do next."""
-        best = next(
-            (c for c in self.trainer.checkpoint_callbacks if getattr(c, "monitor", None)), None
-        )
-        if best is None or self.trainer.log_dir is None:
+        best = self.trainer.checkpoint_callback
+        if not isinstance(best, ModelCheckpoint) or self.trainer.log_dir is None:
             return
         run = Path(self.trainer.log_dir)
-        score = best.best_model_score
-        if score is not None:
-            print(
-                f"\n{best.monitor} reached {figure(best.monitor, float(score))} "
-                f"in {self.trainer.current_epoch} epochs"
-            )
+        if best.monitor is not None and best.best_model_score is not None:
+            reached = figure(best.monitor, float(best.best_model_score))
+            print(f"\n{best.monitor} reached {reached} in {self.trainer.current_epoch} epochs")
         print(f"run      {run}")
         for name in ("best", "last"):
             print(f"{name:<8} {run / 'checkpoints' / f'{name}.ckpt'}")
+        if (run / "attention.png").is_file():
+            print(f"picture  {run / 'attention.png'}")
         print(f"watch    tensorboard --logdir {LOGS}")
-        print(f"resume   {self.command} fit --config {self.recipe} --ckpt_path last")
-        print(f"test     {self.command} test --config {self.recipe} --ckpt_path best")
+        print(f"resume   {self.command} fit --config {self.config_name} --ckpt_path last")
+        print(f"test     {self.command} test --config {self.config_name} --ckpt_path best")
 
     def validate(self, **kwargs: Any) -> None:
         """Measure on the validation set and print it."""
@@ -200,16 +225,16 @@ def figure(name: str, value: float) -> str:
 
 
 def _with_recipe(args: list[str], default: str) -> tuple[str, list[str]]:
-    """Replace a recipe's name by its path, and return the name beside the arguments."""
+    """Replace a recipe's name by its path, and return what was asked for beside the arguments."""
     args = list(args)
     for i, arg in enumerate(args):
         flag, _, value = arg.partition("=")
         if flag in ("--config", "-c"):
             if not value and i + 1 == len(args):
                 raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
-            path = find_recipe(value or args[i + 1])
-            args[i : i + 1 if value else i + 2] = [f"--config={path}"]
-            return path.stem, args
+            name = value or args[i + 1]
+            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name)}"]
+            return name, args
     if args and args[0] in SUBCOMMANDS and not {"-h", "--help"} & set(args):
         args.insert(1, f"--config={find_recipe(default)}")
     return default, args
@@ -219,8 +244,9 @@ def _be_quiet() -> None:
     """Keep Lightning's hints, which are not about the person's run, off the screen."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # Lightning's own use of torch, and its advice on worker processes, which this suite has none of.
+    # About how Lightning itself uses torch, the callbacks that only fit has, short epochs
+    # (their figures are logged at their end) and a folder that resuming goes on using.
     warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    warnings.filterwarnings("ignore", message=".*Checkpoint directory .* exists and is not empty.*")
-    if not sys.warnoptions:
-        warnings.filterwarnings("ignore", category=FutureWarning, module="lightning")
+    warnings.filterwarnings("ignore", message="Be aware that when using `ckpt_path`")
+    warnings.filterwarnings("ignore", message="The number of training batches .* is smaller")
+    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")

@@ -1,11 +1,19 @@
-"""Datasets, DataModules and where they come from."""
+"""Datasets, DataModules and where they come from.
 
-from vit_lightning.data.sequence_modules import (
-    ReverseDataModule,
-    SequenceDataModule,
-    SequencePropertyDataModule,
-)
-from vit_lightning.data.sequences import ReverseDataset
+The names are imported when they are first asked for: fetching and listing data need neither torch
+nor Lightning, and should not wait for them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vit_lightning.data.sequence_modules import (
+        ReverseDataModule,
+        SequenceDataModule,
+        SequencePropertyDataModule,
+    )
+    from vit_lightning.data.sequences import ReverseDataset
 
 __all__ = [
     "ReverseDataModule",
@@ -13,3 +21,16 @@ __all__ = [
     "SequenceDataModule",
     "SequencePropertyDataModule",
 ]
+
+_HOMES = {
+    "ReverseDataModule": "sequence_modules",
+    "ReverseDataset": "sequences",
+    "SequenceDataModule": "sequence_modules",
+    "SequencePropertyDataModule": "sequence_modules",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

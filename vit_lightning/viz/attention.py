@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 
@@ -56,9 +57,7 @@ def to_png(figure: Figure, dpi: int = 110) -> bytes:
     return buffer.getvalue()
 
 
-def to_pixels(figure: Figure, dpi: int = 110) -> NDArray[np.uint8]:
-    """Render a figure as RGB pixels, (height, width, 3)."""
-    canvas = FigureCanvasAgg(figure)
-    figure.set_dpi(dpi)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+def pixels(png: bytes) -> NDArray[np.uint8]:
+    """Decode a PNG to RGB pixels, (height, width, 3)."""
+    with Image.open(io.BytesIO(png)) as image:
+        return np.asarray(image.convert("RGB"))

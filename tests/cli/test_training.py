@@ -1,0 +1,142 @@
+"""The training commands end to end, on sizes that take a second."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from vit_lightning.cli.recipes import recipe_names
+from vit_lightning.cli.reverse import launch, main
+
+SMALL = [
+    "--data.num_categories=5",
+    "--data.seq_len=7",
+    "--data.train_size=128",
+    "--data.val_size=32",
+    "--data.test_size=48",
+    "--data.batch_size=32",
+    "--trainer.max_epochs=2",
+    "--trainer.log_every_n_steps=1",
+]
+RUN = Path("lightning_logs/reverse/version_0")
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def trained(capsys) -> str:
+    assert main(["fit", *SMALL]) == 0
+    return capsys.readouterr().out
+
+
+def test_fit_leaves_everything_in_the_run_folder_and_says_so(trained):
+    for name in ("checkpoints/best.ckpt", "checkpoints/last.ckpt", "attention.png", "config.yaml"):
+        assert (RUN / name).is_file()
+    assert re.search(r"val/acc reached \d+\.\d\d % in 2 epochs", trained)
+    for line in (
+        f"run      {RUN}",
+        "watch    tensorboard --logdir lightning_logs",
+        "resume   vit-lightning reverse fit --config reverse --ckpt_path last",
+        "test     vit-lightning reverse test --config reverse --ckpt_path best",
+    ):
+        assert line in trained
+    events = EventAccumulator(str(RUN))
+    events.Reload()
+    scalars = set(events.Tags()["scalars"])
+    assert {"train/loss_epoch", "train/acc", "val/loss", "val/acc", "lr-Adam"} <= scalars
+
+
+def test_last_is_the_latest_and_resuming_goes_on_in_the_same_run(trained, capsys):
+    last = torch.load(RUN / "checkpoints/last.ckpt", weights_only=True)
+    assert (last["epoch"], last["global_step"]) == (1, 8)
+    assert main(["fit", "--ckpt_path", "last", "--trainer.max_epochs=3"]) == 0
+    last = torch.load(RUN / "checkpoints/last.ckpt", weights_only=True)
+    assert (last["epoch"], last["global_step"]) == (2, 12)
+    assert [p.name for p in Path("lightning_logs/reverse").iterdir()] == ["version_0"]
+    output = capsys.readouterr().out
+    # The small sizes came as flags; resuming takes them from the checkpoint and says so.
+    assert "note: data.seq_len is 16 here but 7 in the checkpoint, which holds" in output
+
+
+def test_a_flag_that_contradicts_the_checkpoint_is_named_with_both_values(trained, capsys):
+    for flag, text in {
+        "--model.lr=0.1": "model.lr is 0.1 here but 0.0005 in the checkpoint",
+        "--data.batch_size=16": "data.batch_size is 16 here but 32 in the checkpoint",
+        "--data.init_args.seed=3": "data.seed is 3 here but 0 in the checkpoint",
+    }.items():
+        assert main(["fit", flag, "--ckpt_path=last"]) == 2
+        assert text in capsys.readouterr().err
+    assert main(["fit", "--data.batch_size=32", "--ckpt_path=last"]) == 0  # the same: no quarrel
+    assert "raise --trainer.max_epochs" in capsys.readouterr().out
+
+
+def test_validate_test_and_predict_use_the_best_checkpoint(trained, capsys):
+    assert main(["validate"]) == 0
+    assert main(["test"]) == 0
+    output = capsys.readouterr().out
+    assert output.count("checkpoints/best.ckpt") == 2
+    assert re.search(r"test/acc +\d+\.\d\d %", output)
+    assert main(["predict", "--ckpt_path=last"]) == 0
+    with (RUN / "predictions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 48
+    assert rows[0]["label"].split() == rows[0]["sequence"].split()[::-1]
+    assert len(rows[0]["prediction"].split()) == 7
+
+
+def test_a_recipe_of_ones_own(capsys):
+    recipe = {
+        "data": {"class_path": "ReverseDataModule", "init_args": {"train_size": 64}},
+        "model": {"model_dim": 8, "num_heads": 2, "num_layers": 1},
+        "trainer": {"max_epochs": 1, "limit_train_batches": 1, "log_every_n_steps": 1},
+    }
+    Path("mine.yaml").write_text(yaml.safe_dump(recipe))
+    assert main(["fit", "-c", "mine.yaml"]) == 0
+    assert Path("lightning_logs/mine/version_0/checkpoints/last.ckpt").is_file()
+    assert "fit --config mine.yaml --ckpt_path last" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", recipe_names("reverse"))
+def test_every_recipe_runs(name):
+    cli = launch(["fit", "--config", name, "--trainer.fast_dev_run=True"])
+    assert cli.trainer.global_step == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "--config", "nope"], "no recipe or file 'nope'; the recipes are: "),
+        (["fit", "--config"], "--config needs"),
+        (["fit", "--model.num_heads", "3"], "embed_dim must be divisible by num_heads"),
+        (["fit", "--model.lrr", "3"], "did you mean --model.lr"),
+        (["fit", "--model.lr", "fast"], "model.lr"),
+        (["fit", "--model.max_len", "10"], "max_len is 10"),
+        (["fit", "--bogus"], "unrecognized arguments: --bogus"),
+        (["fit", "--data.seq_len", "-4"], "seq_len must be at least 1, got -4"),
+        (["fit", "--trainer.max_epochs", "-3"], "max_epochs"),
+        (["fit", "--ckpt_path", "nothere.ckpt"], "no checkpoint 'nothere.ckpt'"),
+        (["fit", "--ckpt_path", "last"], "no run of 'reverse'"),
+        (["test"], "no run of 'reverse'"),
+        (["frobnicate"], "frobnicate"),
+        ([], "fit"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.rpartition("error: ")[2].count("\n") == 0
+    assert message in error
+
+
+def test_a_damaged_checkpoint_is_refused(trained, capsys):
+    path = RUN / "checkpoints/last.ckpt"
+    path.write_bytes(path.read_bytes()[:5000])
+    assert main(["fit", "--ckpt_path", "last"]) == 2
+    assert "is damaged or not a checkpoint of this suite" in capsys.readouterr().err
