@@ -63,12 +63,36 @@ def test_variants_stand_in_the_row_of_their_picture_right_of_it() -> None:
     assert texts(figure) == ["original", "augmented", "cat", "dog", "ship"]
 
 
-@pytest.mark.parametrize("with_variants", [False, True])
-def test_everything_lies_on_the_page_and_nothing_overlaps(with_variants: bool) -> None:
+def test_headings_stand_above_their_columns_and_captions_under_their_pictures() -> None:
+    images = pictures(2)
+    variants = torch.stack([images] * 3)
+    captions = [["a1", "b1"], ["a2", "b2"], ["a3", "b3"]]
+    figure = contact_sheet(
+        images, ["a", "b"], variants, headings=["crop", "flip", "mix"], captions=captions
+    )
+    places = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
+    extents = np.array([image.get_extent() for image in figure.axes[0].images]).reshape(2, 4, 4)
+    for k, heading in enumerate(["original", "crop", "flip", "mix"]):
+        assert places[heading][0] == extents[0, k, 0]
+        assert places[heading][1] < extents[0, k, 3]
+    for k in range(3):
+        for i, name in enumerate("ab"):
+            x, y = places[f"{name}{k + 1}"]
+            assert x == extents[i, k + 1, 0]
+            assert y > extents[i, k + 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["grid", "variants", "captions"])
+def test_everything_lies_on_the_page_and_nothing_overlaps(kind: str) -> None:
     images = pictures(7)
     labels = ["airplane", "automobile", "WWWWWWWWWWWWWWWW", "m" * 99, "", "x", "frog"]
-    variants = torch.stack([images] * 2) if with_variants else None
-    figure = contact_sheet(images, labels, variants, "A title that is quite a bit longer than that")
+    variants = None if kind == "grid" else torch.stack([images] * 2)
+    title = "A title that is quite a bit longer than that"
+    if kind == "captions":
+        captions = [["70 % automobile\n30 % " + "gy" * 30] * 7] * 2
+        figure = contact_sheet(images, labels, variants, title, ["W" * 40, "all"], captions)
+    else:
+        figure = contact_sheet(images, labels, variants, title)
     page = figure.bbox
     rendered(figure)
     axes = figure.axes[0]
@@ -126,3 +150,11 @@ def test_mismatched_input_is_refused() -> None:
         contact_sheet(images, list("abc"), images)
     with pytest.raises(ValueError, match=r"got \(1, 2, 3, 32, 32\)"):
         contact_sheet(images, list("abc"), images[None, :2])
+    with pytest.raises(ValueError, match=r"got \(0, 3, 3, 32, 32\)"):
+        contact_sheet(images, list("abc"), images[None][:0])
+    with pytest.raises(ValueError, match="headings must be given for each of the 1 versions"):
+        contact_sheet(images, list("abc"), images[None], headings=["one", "two"])
+    with pytest.raises(ValueError, match="captions must have 3 texts for each version"):
+        contact_sheet(images, list("abc"), images[None], captions=[["one", "two"]])
+    with pytest.raises(ValueError, match="are those of variants, but there are none"):
+        contact_sheet(images, list("abc"), headings=["one"])

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 LOGS = Path("lightning_logs")
 
 
@@ -43,6 +41,8 @@ class StoredSettings:
 
 def read_settings(path: Path) -> StoredSettings:
     """Read a checkpoint's settings without running any code that a stranger may have put in it."""
+    import torch  # late: finding a run's folder should not wait for it
+
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         return StoredSettings(

@@ -1,4 +1,4 @@
-"""`vit-lightning data`: fetch the image sets, and see which are there."""
+"""`vit-lightning data`: fetch the image sets, see which are there, and look at them."""
 
 import argparse
 import logging
@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from vit_lightning.cli import data_show
 from vit_lightning.data.catalog import CATALOG, Spec
 from vit_lightning.data.fetch import data_dir, fetch, find_spec, store_path
 from vit_lightning.data.store import DamagedStoreError, open_store, read_manifest
@@ -14,6 +15,7 @@ EXAMPLES = """examples:
   vit-lightning data list                        what is there, from where, verified when
   vit-lightning data fetch cifar10               get one set, from wherever it can be had
   vit-lightning data fetch all --dir ~/data      get all of them, into a folder of your choice
+  vit-lightning data show cifar10                draw pictures, and what augmentation makes of them
 
 The data folder is --dir, else $VIT_LIGHTNING_DATA, else a per-user cache. If you already have
 the files, in torchvision's layout or as the official archives, put them there: they are used first.
@@ -33,6 +35,11 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO if args.debug else logging.WARNING, format="%(message)s")
     try:
         return int(args.run(args))
+    except ValueError as error:
+        if args.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("Stopped; nothing incomplete is left in the store.", file=sys.stderr)
         return 130
@@ -46,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="vit-lightning data",
-        description="Fetch the image sets, verify them, and see which are there.",
+        description="Fetch the image sets, verify them, see which are there, and look at them.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -70,6 +77,16 @@ def _parser() -> argparse.ArgumentParser:
         " it was verified, its size and place; and for the others how to get them.",
     )
     command.set_defaults(run=_list)
+
+    command = commands.add_parser(
+        "show",
+        parents=[common],
+        help="draw pictures with their labels, and what augmentation makes of them",
+        description="Draw a page of training pictures: each with its label, then what each kind of"
+        " augmentation alone makes of it, then all kinds together with the label that results."
+        " Fetches the set first if need be.",
+    )
+    data_show.add_arguments(command)
     return parser
 
 
