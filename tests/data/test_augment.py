@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as reference
 
-from vit_lightning.data.augment import Augment, denormalize, normalize, step_generator
+from vit_lightning.data.augment import Augment, denormalize, normalize
+from vit_lightning.data.keyed import keyed_generator
 
 B, H, W, CLASSES = 23, 11, 13, 7
 MEAN, STD = (0.31, 0.47, 0.59), (0.21, 0.23, 0.27)
@@ -49,7 +50,7 @@ def run(
         num_classes=CLASSES,
         mean=MEAN[:channels],
         std=STD[:channels],
-        generator=step_generator(seed, epoch, step),
+        generator=keyed_generator(seed, epoch, step),
     )
 
 
@@ -136,14 +137,14 @@ def test_hidden_parts_have_the_mean_colour() -> None:
 def test_neighbouring_keys_give_unrelated_numbers(seed: int, epoch: int, step: int) -> None:
     keys = [(seed, epoch, step), (seed + 1, epoch, step), (seed, epoch + 1, step)]
     keys += [(seed, epoch, step + 1), (seed, step + 2, epoch), (epoch + 3, seed, step)]
-    draws = torch.stack([torch.rand(997, generator=step_generator(*key)) for key in keys])
+    draws = torch.stack([torch.rand(997, generator=keyed_generator(*key)) for key in keys])
     correlation = torch.corrcoef(draws) - torch.eye(len(keys))
     assert correlation.abs().max() < 0.2
-    assert torch.equal(draws[0], torch.rand(997, generator=step_generator(*keys[0])))
+    assert torch.equal(draws[0], torch.rand(997, generator=keyed_generator(*keys[0])))
 
 
 def test_first_numbers_of_successive_steps_are_spread_evenly() -> None:
-    first = torch.stack([torch.rand(1, generator=step_generator(0, 0, i)) for i in range(2000)])
+    first = torch.stack([torch.rand(1, generator=keyed_generator(0, 0, i)) for i in range(2000)])
     counts = torch.histc(first, bins=10, min=0, max=1)
     assert torch.all((counts > 140) & (counts < 260))
 
@@ -178,7 +179,7 @@ def test_wrong_pictures_are_refused() -> None:
             num_classes=CLASSES,
             mean=MEAN,
             std=STD,
-            generator=step_generator(0, 0, 0),
+            generator=keyed_generator(0, 0, 0),
         )
     with pytest.raises(ValueError, match="one number for each of the 3 channels, got 1 and 1"):
         normalize(images, [0.5], [0.2])

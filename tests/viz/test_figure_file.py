@@ -16,7 +16,7 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"must end in \.png, \.svg or \.pdf"):
         save_figure(Figure(), tmp_path / "a.doc")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match="cannot write .*folder: Is a directory"):
+    with pytest.raises(ValueError, match=r"cannot write .*folder: Is a directory"):
         save_figure(Figure(), tmp_path / "folder")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot write "):

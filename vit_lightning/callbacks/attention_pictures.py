@@ -1,7 +1,8 @@
-"""Draw what attention does to one validation sequence, while the model learns."""
+"""Draw what attention does to the first validation samples, while the model learns."""
 
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -10,25 +11,23 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
 from vit_lightning.viz.attention import pixels, sequence_attention, to_png
+from vit_lightning.viz.picture_attention import picture_attention
 
 
-class HasMaps(Protocol):
-    """A model that can say what it attends to."""
-
-    def get_attention_maps(self, x: Tensor) -> list[Tensor]:
-        """Return each layer's attention weights, (batch, num_heads, length, length)."""
-
-
-class SequenceAttentionPictures(Callback):
-    """Log the attention of the first validation sequence, and keep the newest as `attention.png`.
+class AttentionPictures(Callback, ABC):
+    """Log the attention for the first validation samples; keep the newest as `attention.png`.
 
     Args:
-        every_n_epochs: validation epochs between two pictures in TensorBoard.
+        every_n_epochs: validation epochs between two pictures; the last epoch has one in any case.
     """
 
     def __init__(self, every_n_epochs: int = 1) -> None:
         self.every_n_epochs = every_n_epochs
-        self._symbols: Tensor | None = None
+        self._samples: tuple[Tensor, Tensor] | None = None
+
+    @abstractmethod
+    def draw(self, trainer: Trainer, module: Any, samples: tuple[Tensor, Tensor]) -> bytes:
+        """Draw the attention for the first of these inputs, with their labels, as PNG."""
 
     def on_validation_batch_end(
         self,
@@ -39,36 +38,59 @@ class SequenceAttentionPictures(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Remember the first sequence."""
+        """Remember the first samples."""
         if batch_idx == 0:
-            self._symbols = batch[0][0]
+            self._samples = batch[0][:4], batch[1][:4]
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Draw it."""
+        """Draw them."""
         due = trainer.current_epoch % self.every_n_epochs == 0
         last = trainer.current_epoch + 1 == trainer.max_epochs
         logger = trainer.logger
-        if (
-            trainer.sanity_checking
-            or not (due or last)
-            or not isinstance(logger, TensorBoardLogger)
-        ):
+        if trainer.sanity_checking or not (due or last) or self._samples is None:
             return
-        assert self._symbols is not None
-        symbols = self._symbols[self._symbols >= 0]  # the padding has nothing to show
+        if not isinstance(logger, TensorBoardLogger):
+            return
         with torch.no_grad():
-            maps = [
-                layer[0] for layer in cast(HasMaps, pl_module).get_attention_maps(symbols[None])
-            ]
-        tokens = [str(int(symbol)) for symbol in symbols]
-        if maps[0].shape[-1] > len(tokens):
-            tokens = ["CLS", *tokens]
-        title = f"attention after epoch {trainer.current_epoch + 1}"
-        figure = sequence_attention(maps, tokens, title)
-        png = to_png(figure)
+            png = self.draw(trainer, pl_module, self._samples)
         logger.experiment.add_image(
             "attention", pixels(png), trainer.global_step, dataformats="HWC"
         )
         folder = Path(logger.log_dir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "attention.png").write_bytes(png)
+
+
+class SequenceAttentionPictures(AttentionPictures):
+    """One panel per layer and head for the first validation sequence."""
+
+    def draw(self, trainer: Trainer, module: Any, samples: tuple[Tensor, Tensor]) -> bytes:
+        """Draw the first sequence, without its padding, which has nothing to show."""
+        symbols = samples[0][0]
+        symbols = symbols[symbols >= 0]
+        maps = [layer[0] for layer in module.get_attention_maps(symbols[None])]
+        tokens = [str(int(symbol)) for symbol in symbols]
+        if maps[0].shape[-1] > len(tokens):
+            tokens = ["CLS", *tokens]
+        title = f"attention after epoch {trainer.current_epoch + 1}"
+        return to_png(sequence_attention(maps, tokens, title))
+
+
+class ImageAttentionPictures(AttentionPictures):
+    """Where the model looks in the first four validation pictures."""
+
+    def draw(self, trainer: Trainer, module: Any, samples: tuple[Tensor, Tensor]) -> bytes:
+        """Draw each picture, what the heads of the last layer look at in it, and the rollout."""
+        images, labels = samples
+        data: Any = trainer.datamodule
+        network = module.network
+        figure = picture_attention(
+            data.denormalize(images),
+            module.get_attention_maps(images),
+            grid=network.grid_size,
+            num_prefix_tokens=network.num_prefix_tokens,
+            labels=[data.class_names[i] for i in labels],
+            predictions=[data.class_names[i] for i in module(images).argmax(-1)],
+            title=f"attention after epoch {trainer.current_epoch + 1}",
+        )
+        return to_png(figure)

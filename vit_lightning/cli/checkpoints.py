@@ -54,6 +54,15 @@ def read_settings(path: Path) -> StoredSettings:
         raise ValueError(f"{path} is damaged or not a checkpoint of this suite") from None
 
 
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Write nested settings with dotted names: {"a": {"b": 1}} becomes {"a.b": 1}."""
+    result: dict[str, Any] = {}
+    for key, value in settings.items():
+        nested = isinstance(value, dict)
+        result |= flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return result
+
+
 def contradictions(
     section: str, stored: dict[str, Any], asked: dict[str, Any], flags: set[str]
 ) -> tuple[list[str], list[str]]:
@@ -61,8 +70,8 @@ def contradictions(
 
     Args:
         section: "model" or "data".
-        stored: the checkpoint's.
-        asked: those of recipe and flags together.
+        stored: the checkpoint's, with dotted names.
+        asked: those of recipe and flags together, with dotted names.
         flags: the names given on the command line, such as "model.lr".
 
     Returns:

@@ -118,11 +118,11 @@ def _choose(labels: list[int], count: int, seed: int) -> list[int]:
     """Pick pictures at random, but one of each class before a second of any."""
     import torch
 
-    from vit_lightning.data.augment import step_generator
+    from vit_lightning.data.keyed import keyed_generator
 
     seen: Counter[int] = Counter()
     places = []
-    for i in torch.randperm(len(labels), generator=step_generator(seed, 0, 0)).tolist():
+    for i in torch.randperm(len(labels), generator=keyed_generator(seed, 0, 0)).tolist():
         places.append((seen[labels[i]], labels[i], i))
         seen[labels[i]] += 1
     return [i for _, _, i in sorted(places)[:count]]
@@ -138,7 +138,8 @@ def _augmented(
     step: int,
 ) -> tuple["Tensor", list[str]]:
     """Return the pictures after augmentation, and what their labels have become."""
-    from vit_lightning.data.augment import Augment, denormalize, step_generator
+    from vit_lightning.data.augment import Augment, denormalize
+    from vit_lightning.data.keyed import keyed_generator
 
     side = spec.shape[1]
     settings: dict[str, dict[str, Any]] = {
@@ -159,7 +160,7 @@ def _augmented(
         num_classes=len(spec.class_names),
         mean=mean,
         std=std,
-        generator=step_generator(seed, 1, step),
+        generator=keyed_generator(seed, 1, step),
     )
     captions = [""] * len(labels)
     if augment.soft_targets:

@@ -8,14 +8,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vit_lightning.data.image_modules import (
+        CIFAR10DataModule,
+        DigitsDataModule,
+        FashionMNISTDataModule,
+        ImageDataModule,
+        MNISTDataModule,
+    )
     from vit_lightning.data.sequence_modules import (
         ReverseDataModule,
         SequenceDataModule,
         SequencePropertyDataModule,
     )
-    from vit_lightning.data.sequences import ReverseDataset
+    from vit_lightning.data.sequences import (
+        ReverseDataset,
+    )
 
 __all__ = [
+    "CIFAR10DataModule",
+    "DigitsDataModule",
+    "FashionMNISTDataModule",
+    "ImageDataModule",
+    "MNISTDataModule",
     "ReverseDataModule",
     "ReverseDataset",
     "SequenceDataModule",
@@ -23,6 +37,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CIFAR10DataModule": "image_modules",
+    "DigitsDataModule": "image_modules",
+    "FashionMNISTDataModule": "image_modules",
+    "ImageDataModule": "image_modules",
+    "MNISTDataModule": "image_modules",
     "ReverseDataModule": "sequence_modules",
     "ReverseDataset": "sequences",
     "SequenceDataModule": "sequence_modules",

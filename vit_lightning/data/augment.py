@@ -2,9 +2,9 @@
 
 `Augment` takes the uint8 pictures of a batch and returns normalised floats with their targets. Each
 picture is changed in its own way, whole batches at a time, and every draw comes from the generator
-that is passed in: with `step_generator` a batch depends on (seed, epoch, step) and on nothing else,
-so a run that was killed and resumed sees the same pictures as one that never stopped. Draws are
-made on the CPU and moved, so they are also the same on every device.
+that is passed in: with `keyed_generator` a batch depends on (seed, epoch, step) and on nothing
+else, so a run that was killed and resumed sees the same pictures as one that never stopped. Draws
+are made on the CPU and moved, so they are also the same on every device.
 """
 
 import math
@@ -33,7 +33,6 @@ __all__ = [
     "random_crop",
     "random_erasing",
     "random_flip",
-    "step_generator",
     "trivial_augment",
 ]
 
@@ -107,7 +106,7 @@ class Augment:
             num_classes: Number of classes, the length of soft targets.
             mean: Mean of each channel of the training pictures, in [0, 1].
             std: Standard deviation of each channel.
-            generator: CPU generator for all draws, usually of `step_generator`.
+            generator: CPU generator for all draws, usually of `keyed_generator`.
 
         Returns:
             Normalised float32 pictures of the same shape, and the targets: `labels` themselves, or
@@ -166,20 +165,6 @@ def denormalize(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> 
     shift = torch.tensor(mean, dtype=torch.float32, device=images.device)[:, None, None]
     scale = torch.tensor(std, dtype=torch.float32, device=images.device)[:, None, None]
     return (255 * (images * scale + shift)).round().clamp(0, 255).to(torch.uint8)
-
-
-def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
-    """A CPU generator for one training step, the same whenever and wherever it is asked for."""
-    # Neighbouring seeds give a Mersenne Twister related first numbers, and torch uses only the low
-    # 32 bits of a seed. So the key goes through SplitMix64's finaliser, part by part: each bit of
-    # it changes about half of the bits of the result.
-    key = 0
-    for part in (seed, epoch, step):
-        key = (key + part + 0x9E3779B97F4A7C15) % 2**64
-        key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        key = (key ^ (key >> 27)) * 0x94D049BB133111EB % 2**64
-        key ^= key >> 31
-    return torch.Generator().manual_seed(key)
 
 
 def _check_images(images: Tensor) -> None:

@@ -4,9 +4,12 @@ The order of the samples is a function of (seed, epoch) alone, so it can be had 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from vit_lightning.data.keyed import keyed_generator
 
 
 class EpochSampler:
@@ -34,9 +37,7 @@ class EpochSampler:
         """Return the sample numbers in the order of the current epoch."""
         if not self.shuffle:
             return torch.arange(self.size)
-        # The constant keeps (seed, epoch) and (seed + 1, epoch - 1) apart.
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
-        return torch.randperm(self.size, generator=generator)
+        return torch.randperm(self.size, generator=keyed_generator(self.seed, self.epoch))
 
 
 class TensorLoader:
@@ -47,21 +48,31 @@ class TensorLoader:
         batch_size: samples a batch; the last one may be smaller.
         shuffle: whether each epoch has its own order.
         seed: of the shuffling.
+        keyed: whether (epoch, number of the batch) follows the tensors in each batch, for draws
+            that are to be a function of them.
     """
 
     def __init__(
-        self, tensors: Sequence[Tensor], batch_size: int, *, shuffle: bool = False, seed: int = 0
+        self,
+        tensors: Sequence[Tensor],
+        batch_size: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        keyed: bool = False,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         self.tensors = tuple(tensors)
         self.batch_size = batch_size
+        self.keyed = keyed
         self.batch_sampler = None  # Lightning looks here before it looks for a sampler
         self.sampler = EpochSampler(len(self.tensors[0]), shuffle=shuffle, seed=seed)
 
     def __len__(self) -> int:
         return -(-self.sampler.size // self.batch_size)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        for batch in torch.split(self.sampler.order(), self.batch_size):
-            yield tuple(tensor[batch] for tensor in self.tensors)
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for step, batch in enumerate(torch.split(self.sampler.order(), self.batch_size)):
+            tensors = tuple(tensor[batch] for tensor in self.tensors)
+            yield (*tensors, (self.sampler.epoch, step)) if self.keyed else tensors

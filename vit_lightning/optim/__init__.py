@@ -1,5 +1,6 @@
 """Schedule and optimizers."""
 
+from vit_lightning.optim.groups import decay_groups
 from vit_lightning.optim.schedule import CosineWarmupScheduler, cosine_warmup_factor
 
-__all__ = ["CosineWarmupScheduler", "cosine_warmup_factor"]
+__all__ = ["CosineWarmupScheduler", "cosine_warmup_factor", "decay_groups"]

@@ -1,0 +1,153 @@
+"""LitViT: a VisionTransformer with its loss, metrics, optimizer and schedule."""
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from lightning.pytorch import LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torchmetrics import MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
+
+from vit_lightning.models import VisionTransformer
+from vit_lightning.optim import CosineWarmupScheduler, decay_groups
+from vit_lightning.tasks.horizon import planned_steps
+
+Batch = tuple[Tensor, Tensor]
+
+
+class LitViT(LightningModule):
+    """Train a `VisionTransformer` to classify pictures.
+
+    A batch is (pictures, targets): normalised floats (batch, channels, height, width), and class
+    numbers (batch,) or, where augmentation mixes or smooths them, class weights (batch, classes).
+    Accuracy while training is counted against the heaviest class of a mixed target.
+
+    Args:
+        image_size: side of the pictures.
+        in_channels: channels of the pictures.
+        num_classes: number of classes.
+        lr: highest learning rate.
+        schedule: "cosine" falls to zero over the run, "constant" stays at `lr`; both after warmup.
+        warmup: steps of linear warmup.
+        max_iters: steps until the cosine is zero; None means the length of the run.
+        weight_decay: of the linear and convolutional weights.
+        flip_averaging: in validation and test, average the prediction for a picture and its mirror
+            image.
+        network: the remaining arguments of `VisionTransformer`.
+    """
+
+    metric_name = "acc"
+
+    def __init__(
+        self,
+        image_size: int,
+        in_channels: int,
+        num_classes: int,
+        *,
+        lr: float = 1e-3,
+        schedule: Literal["cosine", "constant"] = "cosine",
+        warmup: int = 100,
+        max_iters: int | None = None,
+        weight_decay: float = 0.05,
+        flip_averaging: bool = False,
+        **network: Any,
+    ) -> None:
+        super().__init__()
+        if lr <= 0:
+            raise ValueError(f"lr must be positive, got {lr}")
+        if warmup < 0:
+            raise ValueError(f"warmup must be at least 0, got {warmup}")
+        if schedule not in ("cosine", "constant"):
+            raise ValueError(f"schedule must be 'cosine' or 'constant', got {schedule!r}")
+        self.save_hyperparameters()
+        self.network = VisionTransformer(
+            image_size=image_size, in_channels=in_channels, num_classes=num_classes, **network
+        )
+        accuracy = MetricCollection(
+            {
+                "acc": MulticlassAccuracy(num_classes, average="micro"),
+                "acc_top5": MulticlassAccuracy(
+                    num_classes, average="micro", top_k=min(5, num_classes)
+                ),
+            }
+        )
+        self.train_acc = MulticlassAccuracy(num_classes, average="micro")
+        self.val_metrics = accuracy.clone(prefix="val/")
+        self.test_metrics = accuracy.clone(prefix="test/")
+        self.confusion = MulticlassConfusionMatrix(num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits, (batch, num_classes)."""
+        logits: Tensor = self.network(images)
+        return logits
+
+    def get_attention_maps(self, images: Tensor) -> list[Tensor]:
+        """Return each layer's attention weights, (batch, num_heads, tokens, tokens)."""
+        return self.network.get_attention_maps(images)
+
+    def log_probabilities(self, images: Tensor) -> Tensor:
+        """Return log-probabilities (batch, num_classes), flip-averaged if that is asked for."""
+        logits = self(images).float()
+        if self.hparams["flip_averaging"]:
+            mirrored = self(images.flip(-1)).float()
+            return ((logits.softmax(-1) + mirrored.softmax(-1)) / 2).clamp(min=1e-12).log()
+        return logits.log_softmax(-1)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Return the loss of a training batch."""
+        images, targets = batch
+        logits = self(images).float()
+        loss = F.cross_entropy(logits, targets)
+        labels = targets.argmax(-1) if targets.is_floating_point() else targets
+        self.train_acc.update(logits.detach(), labels)
+        self.log("train/loss", loss, on_step=True, on_epoch=True, batch_size=len(images))
+        self.log("train/acc", self.train_acc, on_step=False, on_epoch=True, prog_bar=True)
+        return loss
+
+    def _evaluate(self, batch: Batch, stage: str, metrics: MetricCollection) -> None:
+        images, labels = batch
+        scores = self.log_probabilities(images)
+        loss = F.nll_loss(scores, labels)
+        metrics.update(scores, labels)
+        self.log(f"{stage}/loss", loss, on_epoch=True, batch_size=len(images))
+        self.log_dict(metrics, on_epoch=True, prog_bar=stage == "val")
+        if stage == "test":
+            self.confusion.update(scores, labels)
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Log loss and accuracy of a validation batch."""
+        self._evaluate(batch, "val", self.val_metrics)
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        """Log loss and accuracy of a test batch, and count confusions."""
+        self._evaluate(batch, "test", self.test_metrics)
+
+    def on_test_epoch_start(self) -> None:
+        """Count confusions anew."""
+        self.confusion.reset()
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Return class probabilities, (batch, num_classes)."""
+        return self.log_probabilities(batch[0]).exp()
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """Set up AdamW, and the schedule, stepped with the optimizer."""
+        hparams = self.hparams
+        optimizer = torch.optim.AdamW(
+            decay_groups(self.network, hparams["weight_decay"]), lr=hparams["lr"]
+        )
+        if hparams["schedule"] == "constant":
+            warmup = hparams["warmup"]
+            scheduler: LRScheduler = LambdaLR(
+                optimizer, lambda step: step / warmup if step < warmup else 1.0
+            )
+        else:
+            horizon = hparams["max_iters"] or planned_steps(self.trainer)
+            scheduler = CosineWarmupScheduler(optimizer, hparams["warmup"], horizon)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
