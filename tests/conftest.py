@@ -4,6 +4,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+torch.set_num_threads(1)  # the tensors are small, and threads would only wait for each other
+
 settings.register_profile(
     "suite",
     deadline=None,  # the first call into torch is slow; a time limit would only measure that

@@ -63,10 +63,14 @@ def test_torch_round_trip_is_exact(norm_first):
 def test_what_cannot_be_converted_is_refused():
     with pytest.raises(ValueError, match="activation"):
         EncoderBlock.from_torch(torch_layer(activation=torch.tanh))
+    with pytest.raises(ValueError, match="exact gelu"):
+        EncoderBlock.from_torch(torch_layer(activation=nn.GELU(approximate="tanh")))
     with pytest.raises(ValueError, match="without biases"):
         EncoderBlock.from_torch(torch_layer(bias=False))
     with pytest.raises(ValueError, match="always normalises"):
         EncoderBlock(E, H, FF, norm="none").to_torch()
+    with pytest.raises(ValueError, match="no drop_path"):
+        EncoderBlock(E, H, FF, drop_path=0.1).to_torch()
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -89,6 +93,14 @@ def test_norm_none_has_no_norm():
     after_attention = x + block.self_attn(x)
     expected = after_attention + block.feedforward(after_attention)
     torch.testing.assert_close(block(x), expected)
+
+
+def test_the_final_norm_can_be_left_to_others():
+    encoder = TransformerEncoder(2, E, H, FF, norm="pre")
+    bare = TransformerEncoder(2, E, H, FF, norm="pre", final_norm=False)
+    bare.load_state_dict(encoder.state_dict(), strict=False)
+    x = torch.randn(B, L, E)
+    assert torch.equal(encoder.norm(bare(x)), encoder(x))
 
 
 def test_two_norms_and_the_feedforward_width_is_obeyed():
@@ -155,6 +167,7 @@ def test_permutation_equivariance_without_positions_only():
         ({"norm": "layer"}, "norm"),
         ({"activation": "tanh"}, "activation"),
         ({"num_layers": 0}, "num_layers"),
+        ({"drop_path": 1.0}, "drop_path"),
     ],
 )
 def test_bad_arguments(arguments, message):

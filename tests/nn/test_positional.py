@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from vit_lightning.nn import PositionalEncoding
+from vit_lightning.nn import PositionalEncoding, sincos_2d
 
 
 @pytest.mark.parametrize("d_model", [6, 7])
@@ -32,3 +32,29 @@ def test_is_not_in_the_state_dict():
 def test_refuses_negative_sizes():
     with pytest.raises(ValueError, match="-3"):
         PositionalEncoding(6, -3)
+
+
+def test_sincos_2d_is_the_papers_formula_for_row_and_column():
+    height, width, dim = 3, 5, 8
+    encoding = sincos_2d(height, width, dim)
+    assert encoding.shape == (height * width, dim)
+    for row in range(height):
+        for column in range(width):
+            for i in range(dim):
+                half, within = divmod(i, dim // 2)
+                angle = (row, column)[half] / 10000 ** (2 * (within // 2) / (dim // 2))
+                expected = math.cos(angle) if i % 2 else math.sin(angle)
+                found = encoding[row * width + column, i].item()
+                assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_sincos_2d_tells_every_place_apart():
+    encoding = sincos_2d(11, 13, 12)
+    distance = torch.cdist(encoding, encoding).fill_diagonal_(1.0)
+    assert distance.min() > 0.1
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 6), (3, 5, 0), (0, 5, 8), (3, -1, 8)])
+def test_sincos_2d_refuses(sizes):
+    with pytest.raises(ValueError, match="must be"):
+        sincos_2d(*sizes)

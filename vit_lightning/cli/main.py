@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "data": "fetch, verify and show the image sets",
     "reverse": "train a transformer on sequences: reversal, majority, palindromes, sums",
+    "vit": "train a Vision Transformer on pictures: digits, MNIST, CIFAR-10",
+    "curves": "draw loss and accuracy against epoch from runs",
+    "data": "fetch, verify and show the image sets",
 }
 
 HELP = """usage: vit-lightning COMMAND ...

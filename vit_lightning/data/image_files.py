@@ -18,7 +18,9 @@ def find_images(paths: Iterable[str | Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
             if not inside:
-                raise ValueError(f"the folder {path} holds no images ({', '.join(sorted(SUFFIXES))})")
+                raise ValueError(
+                    f"the folder {path} holds no images ({', '.join(sorted(SUFFIXES))})"
+                )
             found += inside
         elif path.is_file():
             found.append(path)

@@ -1,5 +1,6 @@
 """Networks made of layers, in plain torch."""
 
 from vit_lightning.models.predictor import TransformerPredictor
+from vit_lightning.models.vision import VisionTransformer
 
-__all__ = ["TransformerPredictor"]
+__all__ = ["TransformerPredictor", "VisionTransformer"]

@@ -6,11 +6,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_lightning.nn.attention import Kernel, MultiheadAttention
+from vit_lightning.nn.drop_path import DropPath
 
 Norm = Literal["post", "pre", "none"]
 Activation = Literal["relu", "gelu"]
 
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU}
 
 
 class EncoderBlock(nn.Module):
@@ -27,6 +28,7 @@ class EncoderBlock(nn.Module):
         activation: of the feed-forward net, "relu" or "gelu".
         layer_norm_eps: added to the variance in the normalisation.
         head_dim: width of a head's queries and keys; None means `input_dim / num_heads`.
+        drop_path: probability that a sample skips a sub-layer in training.
         attention: kernel, see `MultiheadAttention`.
     """
 
@@ -41,6 +43,7 @@ class EncoderBlock(nn.Module):
         activation: Activation = "relu",
         layer_norm_eps: float = 1e-5,
         head_dim: int | None = None,
+        drop_path: float = 0.0,
         attention: Kernel = "auto",
     ) -> None:
         super().__init__()
@@ -48,7 +51,7 @@ class EncoderBlock(nn.Module):
             raise ValueError(f"dim_feedforward must be at least 1, got {dim_feedforward}")
         if norm not in ("post", "pre", "none"):
             raise ValueError(f"norm must be 'post', 'pre' or 'none', got {norm!r}")
-        if activation not in _ACTIVATIONS:
+        if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be 'relu' or 'gelu', got {activation!r}")
         self.norm = norm
         self.self_attn = MultiheadAttention(
@@ -56,7 +59,7 @@ class EncoderBlock(nn.Module):
         )
         self.feedforward = nn.Sequential(
             nn.Linear(input_dim, dim_feedforward),
-            _ACTIVATIONS[activation](),
+            ACTIVATIONS[activation](),
             nn.Dropout(dropout),
             nn.Linear(dim_feedforward, input_dim),
         )
@@ -65,6 +68,7 @@ class EncoderBlock(nn.Module):
             for _ in range(2)
         )
         self.dropout = nn.Dropout(dropout)
+        self.drop_path = DropPath(drop_path)
 
     def forward(
         self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
@@ -79,12 +83,12 @@ class EncoderBlock(nn.Module):
             self.norm1(x) if self.norm == "pre" else x, mask, return_attention
         )
         attended, attention = attended if return_attention else (attended, None)
-        x = x + self.dropout(attended)
+        x = x + self.drop_path(self.dropout(attended))
         if self.norm == "pre":
-            x = x + self.dropout(self.feedforward(self.norm2(x)))
+            x = x + self.drop_path(self.dropout(self.feedforward(self.norm2(x))))
         else:  # with norm="none" both norms are the identity
             x = self.norm1(x)
-            x = self.norm2(x + self.dropout(self.feedforward(x)))
+            x = self.norm2(x + self.drop_path(self.dropout(self.feedforward(x))))
         return x if attention is None else (x, attention)
 
     @classmethod
@@ -92,10 +96,12 @@ class EncoderBlock(nn.Module):
         """Copy the weights of torch's layer; the outputs are the same."""
         if layer.activation is F.relu or isinstance(layer.activation, nn.ReLU):
             activation: Activation = "relu"
-        elif layer.activation is F.gelu or isinstance(layer.activation, nn.GELU):
+        elif layer.activation is F.gelu or (
+            isinstance(layer.activation, nn.GELU) and layer.activation.approximate == "none"
+        ):
             activation = "gelu"
         else:
-            raise ValueError(f"activation must be relu or gelu, got {layer.activation!r}")
+            raise ValueError(f"activation must be relu or the exact gelu, got {layer.activation!r}")
         if layer.linear1.bias is None:
             raise ValueError("an nn.TransformerEncoderLayer without biases cannot be read")
         block = cls(
@@ -117,6 +123,10 @@ class EncoderBlock(nn.Module):
         if self.norm == "none":
             raise ValueError(
                 "nn.TransformerEncoderLayer always normalises; norm='none' has no place in it"
+            )
+        if self.drop_path.rate:
+            raise ValueError(
+                f"nn.TransformerEncoderLayer has no drop_path; this one has {self.drop_path.rate}"
             )
         linear = self.feedforward[0]
         assert isinstance(linear, nn.Linear)
@@ -147,7 +157,7 @@ class EncoderBlock(nn.Module):
 
 
 class TransformerEncoder(nn.Module):
-    """Blocks in a row; with norm="pre" a last normalisation follows them.
+    """Blocks in a row; with norm="pre" a last normalisation follows them unless told otherwise.
 
     Args:
         num_layers: number of blocks.
@@ -159,6 +169,10 @@ class TransformerEncoder(nn.Module):
         activation: see `EncoderBlock`.
         layer_norm_eps: see `EncoderBlock`.
         head_dim: see `EncoderBlock`.
+        drop_path: probability that a sample skips a sub-layer of the last block in training; it
+            grows linearly from 0 in the first, as early features serve all that follows.
+        final_norm: whether the last normalisation of norm="pre" is here; False leaves it to whoever
+            takes the tokens.
         attention: kernel, see `MultiheadAttention`.
     """
 
@@ -174,11 +188,17 @@ class TransformerEncoder(nn.Module):
         activation: Activation = "relu",
         layer_norm_eps: float = 1e-5,
         head_dim: int | None = None,
+        drop_path: float = 0.0,
+        final_norm: bool = True,
         attention: Kernel = "auto",
     ) -> None:
         super().__init__()
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1, got {num_layers}")
+        if not 0 <= drop_path < 1:
+            raise ValueError(f"drop_path must lie in [0, 1), got {drop_path}")
+        # From 0 up; a single block is the last one and has the full rate.
+        shares = [i / (num_layers - 1) for i in range(num_layers)] if num_layers > 1 else [1.0]
         self.layers = nn.ModuleList(
             EncoderBlock(
                 input_dim,
@@ -189,11 +209,13 @@ class TransformerEncoder(nn.Module):
                 activation=activation,
                 layer_norm_eps=layer_norm_eps,
                 head_dim=head_dim,
+                drop_path=drop_path * share,
                 attention=attention,
             )
-            for _ in range(num_layers)
+            for share in shares
         )
-        self.norm = nn.LayerNorm(input_dim, eps=layer_norm_eps) if norm == "pre" else nn.Identity()
+        has_norm = norm == "pre" and final_norm
+        self.norm = nn.LayerNorm(input_dim, eps=layer_norm_eps) if has_norm else nn.Identity()
 
     def forward(
         self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
