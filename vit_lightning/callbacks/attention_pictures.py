@@ -82,7 +82,7 @@ class ImageAttentionPictures(AttentionPictures):
     def draw(self, trainer: Trainer, module: Any, samples: tuple[Tensor, Tensor]) -> bytes:
         """Draw each picture, what the heads of the last layer look at in it, and the rollout."""
         images, labels = samples
-        data: Any = trainer.datamodule
+        data: Any = trainer.datamodule  # type: ignore[attr-defined]  # set by fit
         network = module.network
         figure = picture_attention(
             data.denormalize(images),

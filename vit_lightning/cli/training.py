@@ -19,6 +19,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 
 from vit_lightning.cli.checkpoints import LOGS, contradictions, find_checkpoint, flat, read_settings
 from vit_lightning.cli.errors import one_sentence
+from vit_lightning.cli.precision import pick_precision
 from vit_lightning.cli.recipes import find_recipe
 
 TINY = 100_000  # parameters; the sequence recipes train as fast on one thread as on two
@@ -162,9 +163,12 @@ class TrainingCLI(LightningCLI):
 
     def after_instantiate_classes(self) -> None:
         """Give a tiny model one thread: more of them would only wait for each other."""
-        size = sum(parameter.numel() for parameter in self.model.parameters())
-        if size < TINY and "OMP_NUM_THREADS" not in os.environ:
+        if self._is_tiny() and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)
+
+    def _is_tiny(self) -> bool:
+        size: int = sum(parameter.numel() for parameter in self.model.parameters())
+        return size < TINY
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Add logger and callbacks that every run has."""
@@ -183,6 +187,8 @@ class TrainingCLI(LightningCLI):
         return super().instantiate_trainer(logger=logger, **kwargs)
 
     def _instantiate_trainer(self, config: dict[str, Any], callbacks: list[Callback]) -> Trainer:
+        if config.get("precision") is None:
+            config["precision"] = "32-true" if self._is_tiny() else pick_precision()
         if self.subcommand == "fit" and not config.get("fast_dev_run"):
             monitor = f"val/{self.model.metric_name}"
             checkpoints: dict[str, Any] = {

@@ -38,7 +38,7 @@ class VisionCLI(TrainingCLI):
         super().test(**kwargs)
         path = self._run_folder() / "confusion.png"
         counts = self.model.confusion.compute()
-        title = f"{self.datamodule.name}, test set"
+        title = f"{self.datamodule.dataset}, test set"
         save_figure(confusion_matrix(counts, self.datamodule.class_names, title), path)
         print(f"confusion  {path}")
 
@@ -50,7 +50,8 @@ class VisionCLI(TrainingCLI):
         files = find_images(names)
         pictures = [load_image(path, self.datamodule.in_channels) for path in files]
         self.datamodule.pictures = fit_images(pictures, self.datamodule.image_size)
-        probabilities = torch.cat(self.trainer.predict(**kwargs)).float()
+        batches: Any = self.trainer.predict(**kwargs)
+        probabilities = torch.cat(batches).float()
         confidence, classes = probabilities.max(dim=-1)
         class_names = self.datamodule.class_names
         predicted = [class_names[i] for i in classes]

@@ -30,7 +30,7 @@ class ImageDataModule(LightningDataModule):
         seed: of split, order and augmentation.
     """
 
-    name: ClassVar[str]
+    dataset: ClassVar[str]
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ImageDataModule(LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        spec = CATALOG[self.name]
+        spec = CATALOG[self.dataset]
         self.dir = dir
         self.val_size = spec.num_train // 10 if val_size is None else val_size
         self.train_size = spec.num_train - self.val_size if train_size is None else train_size
@@ -52,7 +52,7 @@ class ImageDataModule(LightningDataModule):
         if self.train_size + self.val_size > spec.num_train:
             raise ValueError(
                 f"train_size + val_size must be at most the {spec.num_train:,} training pictures "
-                f"of {self.name}, got {self.train_size:,} + {self.val_size:,}"
+                f"of {self.dataset}, got {self.train_size:,} + {self.val_size:,}"
             )
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -78,13 +78,13 @@ class ImageDataModule(LightningDataModule):
     def prepare_data(self) -> None:
         """Fetch the set if it is not there yet."""
         if self.pictures is None:
-            fetch(self.name, self.dir)
+            fetch(self.dataset, self.dir)
 
     def setup(self, stage: str | None = None) -> None:
         """Load the pictures, once, split them and measure the training part."""
         if self.splits or self.pictures is not None:
             return
-        images = fetch(self.name, self.dir, verify=False)
+        images = fetch(self.dataset, self.dir, verify=False)
         pictures, labels = torch.tensor(images.train_images), torch.tensor(images.train_labels)
         order = torch.randperm(len(labels), generator=keyed_generator(self.seed))
         train, val = order[self.val_size :][: self.train_size], order[: self.val_size]
@@ -147,25 +147,25 @@ class ImageDataModule(LightningDataModule):
 class CIFAR10DataModule(ImageDataModule):
     """CIFAR-10: 32x32 colour photographs of ten kinds of things; 45,000/5,000/10,000 by default."""
 
-    name = "cifar10"
+    dataset = "cifar10"
 
 
 class MNISTDataModule(ImageDataModule):
     """MNIST: 28x28 grey handwritten digits; 54,000/6,000/10,000 by default."""
 
-    name = "mnist"
+    dataset = "mnist"
 
 
 class FashionMNISTDataModule(ImageDataModule):
     """Fashion-MNIST: 28x28 grey pieces of clothing; 54,000/6,000/10,000 by default."""
 
-    name = "fashion-mnist"
+    dataset = "fashion-mnist"
 
 
 class DigitsDataModule(ImageDataModule):
     """Digits: 8x8 grey handwritten digits inside scikit-learn, there without any network."""
 
-    name = "digits"
+    dataset = "digits"
 
 
 def channel_statistics(images: Tensor) -> tuple[list[float], list[float]]:

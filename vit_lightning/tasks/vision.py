@@ -90,9 +90,9 @@ class LitViT(LightningModule):
 
     def log_probabilities(self, images: Tensor) -> Tensor:
         """Return log-probabilities (batch, num_classes), flip-averaged if that is asked for."""
-        logits = self(images).float()
+        logits: Tensor = self(images).float()
         if self.hparams["flip_averaging"]:
-            mirrored = self(images.flip(-1)).float()
+            mirrored: Tensor = self(images.flip(-1)).float()
             return ((logits.softmax(-1) + mirrored.softmax(-1)) / 2).clamp(min=1e-12).log()
         return logits.log_softmax(-1)
 
@@ -137,7 +137,9 @@ class LitViT(LightningModule):
         """Set up AdamW, and the schedule, stepped with the optimizer."""
         hparams = self.hparams
         optimizer = torch.optim.AdamW(
-            decay_groups(self.network, hparams["weight_decay"]), lr=hparams["lr"]
+            decay_groups(self.network, hparams["weight_decay"]),
+            lr=hparams["lr"],
+            fused=self.trainer.precision != "16-mixed",  # whose gradient scaling it cannot share
         )
         if hparams["schedule"] == "constant":
             warmup = hparams["warmup"]
