@@ -137,9 +137,7 @@ class LitViT(LightningModule):
         """Set up AdamW, and the schedule, stepped with the optimizer."""
         hparams = self.hparams
         optimizer = torch.optim.AdamW(
-            decay_groups(self.network, hparams["weight_decay"]),
-            lr=hparams["lr"],
-            fused=self.trainer.precision != "16-mixed",  # whose gradient scaling it cannot share
+            decay_groups(self.network, hparams["weight_decay"]), lr=hparams["lr"]
         )
         if hparams["schedule"] == "constant":
             warmup = hparams["warmup"]
