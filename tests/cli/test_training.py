@@ -73,7 +73,8 @@ def test_a_flag_that_contradicts_the_checkpoint_is_named_with_both_values(traine
     }.items():
         assert main(["fit", flag, "--ckpt_path=last"]) == 2
         assert text in capsys.readouterr().err
-    assert main(["fit", "--data.batch_size=32", "--ckpt_path=last"]) == 0  # the same: no quarrel
+    same = ["--data.batch_size=32", "--trainer.max_epochs=2"]
+    assert main(["fit", *same, "--ckpt_path=last"]) == 0  # no quarrel
     assert "raise --trainer.max_epochs" in capsys.readouterr().out
 
 
@@ -114,6 +115,8 @@ def test_every_recipe_runs(name):
     [
         (["fit", "--config", "nope"], "no recipe or file 'nope'; the recipes are: "),
         (["fit", "--config"], "--config needs"),
+        (["fit", "--config", "digits"], "the recipe 'digits' is for `vit-lightning vit`"),
+        (["fit", "--data.batch_size", "x"], "Expected a <class 'int'>. Got value: x"),
         (["fit", "--model.num_heads", "3"], "embed_dim must be divisible by num_heads"),
         (["fit", "--model.lrr", "3"], "did you mean --model.lr"),
         (["fit", "--model.lr", "fast"], "model.lr"),
@@ -133,6 +136,20 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, capsys):
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.rpartition("error: ")[2].count("\n") == 0
     assert message in error
+
+
+def test_a_checkpoint_that_does_not_fit_the_data_is_refused(trained, capsys):
+    path = str(RUN / "checkpoints/best.ckpt")
+    assert main(["test", "--config=palindrome", f"--ckpt_path={path}"]) == 2
+    said = f"error: the model of {path} has num_classes=5, but the data here need num_classes=1\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_checkpoint_that_was_moved_keeps_its_predictions_beside_it(trained, capsys):
+    Path("kept").mkdir()
+    (RUN / "checkpoints/best.ckpt").rename("kept/mine.ckpt")
+    assert main(["predict", "--ckpt_path=kept/mine.ckpt"]) == 0
+    assert Path("kept/predictions.csv").is_file()
 
 
 def test_a_damaged_checkpoint_is_refused(trained, capsys):

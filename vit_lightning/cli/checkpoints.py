@@ -1,6 +1,7 @@
 """Find checkpoints of earlier runs, and hold the settings they store against those asked for."""
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,26 @@ def find_checkpoint(name: str, recipe: str) -> Path:
     )
 
 
+def run_folder(checkpoint: Path) -> Path:
+    """Return the folder of the run that a checkpoint belongs to, or else the one it lies in."""
+    folder = checkpoint.parent
+    return folder.parent if folder.name == "checkpoints" else folder
+
+
 @dataclass(frozen=True)
 class StoredSettings:
-    """What a checkpoint says of the run that wrote it."""
+    """What a checkpoint says of the run that wrote it.
+
+    Attributes:
+        model: arguments of the model.
+        data: arguments of the datamodule.
+        datamodule: name of the datamodule's class, if it keeps anything in the checkpoint.
+        epoch: the last epoch that was finished, counted from 0.
+    """
 
     model: dict[str, Any]
     data: dict[str, Any]
+    datamodule: str | None
     epoch: int
 
 
@@ -45,13 +60,48 @@ def read_settings(path: Path) -> StoredSettings:
 
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        if not isinstance(checkpoint, dict):
+            raise TypeError(f"expected a dict, got {type(checkpoint).__name__}")
         return StoredSettings(
             checkpoint["hyper_parameters"],
             checkpoint["datamodule_hyper_parameters"],
+            # Lightning files what a datamodule keeps under the name of its class.
+            next((key for key in checkpoint if key.endswith("DataModule")), None),
             checkpoint["epoch"],
         )
     except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, TypeError, OSError):
         raise ValueError(f"{path} is damaged or not a checkpoint of this suite") from None
+
+
+def check_origin(
+    path: Path, stored: StoredSettings, arguments: Iterable[str], datamodule: str
+) -> None:
+    """Refuse the checkpoint of another kind of model, or of a model for other data.
+
+    Args:
+        path: of the checkpoint.
+        stored: its settings.
+        arguments: names that the arguments of the model must have among them.
+        datamodule: name of the class of the data at hand.
+    """
+    if not set(arguments) <= stored.model.keys():
+        raise ValueError(f"{path} holds another kind of model than this command trains")
+    if stored.datamodule not in (None, datamodule):
+        raise ValueError(
+            f"{path} was trained on {stored.datamodule}, but the data here are {datamodule}; "
+            "name the recipe of its run with --config"
+        )
+
+
+def check_sizes(path: Path, stored: StoredSettings, needed: dict[str, Any]) -> None:
+    """Refuse a checkpoint whose model does not have the sizes that the data need."""
+    for name, value in needed.items():
+        # What is a float was measured on the data, and no two machines need agree on its last bit.
+        if stored.model[name] != value and not isinstance(value, float):
+            raise ValueError(
+                f"the model of {path} has {name}={stored.model[name]}, "
+                f"but the data here need {name}={value}"
+            )
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -72,7 +122,8 @@ def contradictions(
         section: "model" or "data".
         stored: the checkpoint's, with dotted names.
         asked: those of recipe and flags together, with dotted names.
-        flags: the names given on the command line, such as "model.lr".
+        flags: the names given on the command line, such as "model.lr" or "data.augment", which
+            stands for all that is inside.
 
     Returns:
         What differs by a flag, and what differs by the recipe, each told with both values.
@@ -83,5 +134,6 @@ def contradictions(
         if stored[key] != asked[key]:
             name = f"{section}.{key}"
             text = f"{name} is {asked[key]} here but {stored[key]} in the checkpoint"
-            (by_flag if name in flags else by_recipe).append(text)
+            flagged = any(f"{name}.".startswith(f"{flag}.") for flag in flags)
+            (by_flag if flagged else by_recipe).append(text)
     return by_flag, by_recipe

@@ -22,12 +22,21 @@ _SEQUENCES = ("ReverseDataModule", "SequencePropertyDataModule")
 
 
 def find_recipe(name: str, command: str | None = None) -> Path:
-    """Return the file for `--config NAME`: a path that exists, or a packaged recipe."""
+    """Return the file for `--config NAME`: a path that exists, or a packaged recipe.
+
+    With a `command`, a packaged recipe must be one of that command's.
+    """
     path = Path(name)
     if path.is_file():
         return path
     packaged = _folder() / f"{name.removesuffix('.yaml')}.yaml"
     if packaged.is_file():
+        written_for = recipe_command(packaged.stem)
+        if command not in (None, written_for):
+            raise ValueError(
+                f"the recipe {name!r} is for `vit-lightning {written_for}`; "
+                f"the recipes here are: {', '.join(recipe_names(command))}"
+            )
         return packaged
     raise ValueError(
         f"there is no recipe or file {name!r}; the recipes are: {', '.join(recipe_names(command))}"

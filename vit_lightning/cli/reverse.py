@@ -41,6 +41,7 @@ def launch(arguments: list[str], command: str = "vit-lightning reverse") -> "Tra
     """Run a subcommand and return what was built for it: trainer, model and data."""
     # Imported late, so that what only looks at this module does not wait for torch.
     from vit_lightning.callbacks import SequenceAttentionPictures
+    from vit_lightning.cli.checkpoints import run_folder
     from vit_lightning.cli.recipes import recipe_names
     from vit_lightning.cli.training import TrainingCLI
     from vit_lightning.data import SequenceDataModule
@@ -51,7 +52,7 @@ def launch(arguments: list[str], command: str = "vit-lightning reverse") -> "Tra
             """Write the test sequences, what they should give and what the model says, as CSV."""
             predictions = self.trainer.predict(**kwargs)
             assert self.checkpoint is not None
-            path = self.checkpoint.parent.parent / "predictions.csv"
+            path = run_folder(self.checkpoint) / "predictions.csv"
             _write_predictions(path, self.datamodule.predict_dataloader(), predictions)
             print(f"predictions {path}")
 

@@ -17,10 +17,20 @@ from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQ
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 
-from vit_lightning.cli.checkpoints import LOGS, contradictions, find_checkpoint, flat, read_settings
+from vit_lightning.cli.checkpoints import (
+    LOGS,
+    StoredSettings,
+    check_origin,
+    check_sizes,
+    contradictions,
+    find_checkpoint,
+    flat,
+    read_settings,
+    run_folder,
+)
 from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.precision import pick_precision
-from vit_lightning.cli.recipes import find_recipe
+from vit_lightning.cli.recipes import find_recipe, recipe_command
 
 TINY = 100_000  # parameters; the sequence recipes train as fast on one thread as on two
 
@@ -66,6 +76,7 @@ class TrainingCLI(LightningCLI):
         named = (re.match(r"--((?:model|data)\.[\w.]+)", arg) for arg in args)
         self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
+        self.stored: StoredSettings | None = None
         _be_quiet()
         parser = {"exit_on_error": False, "prog": command}
         try:
@@ -135,7 +146,9 @@ class TrainingCLI(LightningCLI):
         self.checkpoint = find_checkpoint(wanted, self.recipe)
         config.ckpt_path = str(self.checkpoint)
         config.weights_only = True
-        stored = read_settings(self.checkpoint)
+        self.stored = stored = read_settings(self.checkpoint)
+        datamodule = config.data.class_path.rpartition(".")[2]
+        check_origin(self.checkpoint, stored, self.links.values(), datamodule)
         by_flag: list[str] = []
         by_recipe: list[str] = []
         for section, settings, asked in (
@@ -162,7 +175,13 @@ class TrainingCLI(LightningCLI):
     # The run.
 
     def after_instantiate_classes(self) -> None:
-        """Give a tiny model one thread: more of them would only wait for each other."""
+        """Hold the checkpoint against the data, and give a tiny model one thread.
+
+        More threads would only wait for each other.
+        """
+        if self.checkpoint is not None and self.stored is not None:
+            needed = {arg: getattr(self.datamodule, name) for name, arg in self.links.items()}
+            check_sizes(self.checkpoint, self.stored, needed)
         if self._is_tiny() and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)
 
@@ -179,7 +198,7 @@ class TrainingCLI(LightningCLI):
         if given not in (None, True):
             return super().instantiate_trainer(**kwargs)
         version = None
-        run = self.checkpoint.parent.parent if self.checkpoint else None
+        run = run_folder(self.checkpoint) if self.checkpoint else None
         if run is not None and run.parent == LOGS / self.recipe:
             version = run.name  # go on in the same run
             self.save_config_callback = None
@@ -232,26 +251,27 @@ class TrainingCLI(LightningCLI):
         self._report(self.trainer.test(**(kwargs | {"verbose": False})))
 
     def _report(self, results: Any) -> None:
-        print(f"checkpoint {self.checkpoint}")
+        print(f"{'checkpoint':<13} {self.checkpoint}")
         for name, value in results[0].items():
-            print(f"{name:<10} {figure(name, value)}")
+            print(f"{name:<13} {figure(name, value)}")
 
 
 def figure(name: str, value: float) -> str:
     """Write a metric the way it is read: accuracies in per cent, the rest as numbers."""
-    return f"{100 * value:.2f} %" if name.endswith("/acc") else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if "/acc" in name else f"{value:.4f}"
 
 
 def _with_recipe(args: list[str], default: str) -> tuple[str, list[str]]:
     """Replace a recipe's name by its path, and return what was asked for beside the arguments."""
     args = list(args)
+    command = recipe_command(default)
     for i, arg in enumerate(args):
         flag, _, value = arg.partition("=")
         if flag in ("--config", "-c"):
             if not value and i + 1 == len(args):
                 raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
             name = value or args[i + 1]
-            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name)}"]
+            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name, command)}"]
             return name, args
     if args and args[0] in SUBCOMMANDS and not {"-h", "--help"} & set(args):
         args.insert(1, f"--config={find_recipe(default)}")
