@@ -34,3 +34,19 @@ def test_debug_is_not_handed_on():
 def test_the_reason_inside_a_list_of_alternatives():
     message = "Does not validate against any of\n  Errors:\n  - seq_len is wrong\n  - Expected None"
     assert one_sentence(ValueError(message)) == "seq_len is wrong"
+
+
+def test_the_argument_is_named_with_every_reason_and_the_value():
+    message = """Parser key "trainer.precision":
+      Does not validate against any of the Union subtypes
+      Subtypes: [typing.Literal[64, 32], typing.Literal['bf16'], <class 'NoneType'>]
+      Errors:
+        - Expected a <class 'int'>
+        - Expected a typing.Literal['bf16']
+        - Expected a <class 'NoneType'>
+      Given value type: <class 'str'>
+      Given value: foo"""
+    assert one_sentence(ValueError(message)) == (
+        "Parser key \"trainer.precision\": Expected a <class 'int'> "
+        "or Expected a typing.Literal['bf16'], got foo"
+    )

@@ -1,9 +1,16 @@
 """A person's mistake becomes one sentence and exit code 2; `--debug` shows the traceback."""
 
 import contextlib
+import re
 import sys
 from argparse import ArgumentError
 from collections.abc import Callable, Sequence
+
+# How jsonargparse reports a value that fits none of the types in a union.
+ALTERNATIVES = re.compile(
+    r"Does not validate against any .*?Errors: - (.*?)"
+    r"(?: Given value type: .*? Given value: (.*))?$"
+)
 
 
 def run_command(command: Callable[[list[str]], int], argv: Sequence[str] | None) -> int:
@@ -32,9 +39,12 @@ def run_command(command: Callable[[list[str]], int], argv: Sequence[str] | None)
 def one_sentence(error: Exception) -> str:
     """Fold an exception's message into one line."""
     message = error.message if isinstance(error, ArgumentError) else str(error)
-    lines = [line.strip() for line in str(message).splitlines()]
-    # jsonargparse lists why each alternative of a type failed; the first is the one that was meant.
-    reasons = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
-    if reasons and lines[0].startswith("Does not validate"):
-        return reasons[0]
-    return " ".join(line for line in lines if line)
+    return ALTERNATIVES.sub(_reasons, " ".join(str(message).split()))
+
+
+def _reasons(match: re.Match[str]) -> str:
+    """Say why each alternative of a type failed, but not that the value is not None."""
+    reasons = [r for r in match[1].split(" - ") if not re.fullmatch("Expected .*None.*", r)]
+    # These are not what the person typed; their reasons quote that.
+    typed = match[2] and not match[2].startswith(("NestedArg(", "Namespace("))
+    return " or ".join(reasons) + (f", got {match[2]}" if typed else "")
