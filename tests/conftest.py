@@ -1,5 +1,7 @@
 """What every test shares: few threads, a fixed seed, a fast hypothesis profile."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def _data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def data_folder(_data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder that the tests share, in place of the person's own."""
+    monkeypatch.setenv("VIT_LIGHTNING_DATA", str(_data_folder))
+    return _data_folder
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,19 @@ def test_without_shuffling_the_order_is_that_of_the_tensors():
     assert torch.cat([x for x, _ in loader()]).tolist() == list(range(11))
 
 
+def test_keyed_batches_tell_epoch_and_number():
+    batches = loader(shuffle=True, keyed=True)
+    batches.sampler.set_epoch(7)
+    plain = loader(shuffle=True)
+    plain.sampler.set_epoch(7)
+    keyed = list(batches)
+    assert [key for *_, key in keyed] == [(7, 0), (7, 1), (7, 2), (7, 3)]
+    for (x, y, _), expected in zip(keyed, plain, strict=True):
+        assert torch.equal(x, expected[0])
+        assert torch.equal(y, expected[1])
+    assert [key for *_, key in batches] == [(7, 0), (7, 1), (7, 2), (7, 3)]  # from the start again
+
+
 def test_bad_batch_size():
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         TensorLoader((torch.arange(3),), 0)
