@@ -60,6 +60,8 @@ class LitViT(LightningModule):
             raise ValueError(f"lr must be positive, got {lr}")
         if warmup < 0:
             raise ValueError(f"warmup must be at least 0, got {warmup}")
+        if weight_decay < 0:
+            raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
         if schedule not in ("cosine", "constant"):
             raise ValueError(f"schedule must be 'cosine' or 'constant', got {schedule!r}")
         self.save_hyperparameters()
