@@ -190,14 +190,18 @@ class TrainingCLI(LightningCLI):
         if config.get("precision") is None:
             config["precision"] = "32-true" if self._is_tiny() else pick_precision()
         if self.subcommand == "fit" and not config.get("fast_dev_run"):
-            monitor = f"val/{self.model.metric_name}"
             checkpoints: dict[str, Any] = {
                 "save_on_train_epoch_end": True,
                 "enable_version_counter": False,
             }
             callbacks = [
                 *callbacks,
-                ModelCheckpoint(filename="best", monitor=monitor, mode="max", **checkpoints),
+                ModelCheckpoint(
+                    filename="best",
+                    monitor=self.model.monitor,
+                    mode=self.model.monitor_mode,
+                    **checkpoints,
+                ),
                 ModelCheckpoint(filename="last", **checkpoints),
                 LearningRateMonitor("step"),
                 TQDMProgressBar(refresh_rate=20),
@@ -211,9 +215,12 @@ class TrainingCLI(LightningCLI):
         if not isinstance(best, ModelCheckpoint) or self.trainer.log_dir is None:
             return
         run = Path(self.trainer.log_dir)
+        print(f"\nafter {self.trainer.current_epoch} epochs:")
+        for name, value in sorted(self.trainer.callback_metrics.items()):
+            if name.startswith("val/"):
+                print(f"{name:<8} {figure(name, float(value))}")
         if best.monitor is not None and best.best_model_score is not None:
-            reached = figure(best.monitor, float(best.best_model_score))
-            print(f"\n{best.monitor} reached {reached} in {self.trainer.current_epoch} epochs")
+            print(f"best {best.monitor} {figure(best.monitor, float(best.best_model_score))}")
         print(f"run      {run}")
         for name in ("best", "last"):
             print(f"{name:<8} {run / 'checkpoints' / f'{name}.ckpt'}")
@@ -239,7 +246,7 @@ class TrainingCLI(LightningCLI):
 
 def figure(name: str, value: float) -> str:
     """Write a metric the way it is read: accuracies in per cent, the rest as numbers."""
-    return f"{100 * value:.2f} %" if name.endswith("/acc") else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if "/acc" in name else f"{value:.4f}"
 
 
 def _with_recipe(args: list[str], default: str) -> tuple[str, list[str]]:
