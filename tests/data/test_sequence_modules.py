@@ -33,11 +33,14 @@ def test_splits_are_disjoint_and_a_function_of_the_seed(make, min_len):
     data, again, other = (make(min_len=min_len, seed=seed) for seed in (1, 1, 2))
     for module in (data, again, other):
         module.setup()
-    parts = [inputs for inputs, _ in data.splits]
+    parts = [inputs for inputs, _ in data.splits.values()]
     assert [len(part) for part in parts] == [211, 31, 53]
     assert len(torch.cat(parts).unique(dim=0)) == 295
-    assert all(torch.equal(a[0], b[0]) for a, b in zip(data.splits, again.splits, strict=True))
-    assert not torch.equal(data.splits[0][0], other.splits[0][0])
+    assert all(
+        torch.equal(a[0], b[0])
+        for a, b in zip(data.splits.values(), again.splits.values(), strict=True)
+    )
+    assert not torch.equal(data.splits["train"][0], other.splits["train"][0])
     assert bool((torch.cat(parts) == PAD).any()) == (min_len is not None)
 
 
@@ -45,7 +48,7 @@ def test_splits_are_disjoint_and_a_function_of_the_seed(make, min_len):
 def test_majority_is_the_most_frequent_symbol(min_len):
     data = majority(min_len=min_len)
     data.setup()
-    for sequence, label in zip(*data.splits[0], strict=True):
+    for sequence, label in zip(*data.splits["train"], strict=True):
         symbols = [s for s in sequence.tolist() if s != PAD]
         counts = sorted((symbols.count(s) for s in set(symbols)), reverse=True)
         assert symbols.count(label.item()) == counts[0]
@@ -56,7 +59,7 @@ def test_majority_is_the_most_frequent_symbol(min_len):
 def test_palindromes_are_balanced_in_every_split(min_len):
     data = palindrome(min_len=min_len)
     data.setup()
-    for sequences, labels in data.splits:
+    for sequences, labels in data.splits.values():
         assert abs(2 * labels.sum().item() - len(labels)) <= 1
         for sequence, label in zip(sequences, labels, strict=True):
             symbols = [s for s in sequence.tolist() if s != PAD]
@@ -67,7 +70,7 @@ def test_palindromes_are_balanced_in_every_split(min_len):
 def test_sum_and_its_stated_mean_and_deviation(min_len):
     data = total(min_len=min_len, train_size=20_000, num_categories=10, seq_len=11)
     data.setup()
-    sequences, labels = data.splits[0]
+    sequences, labels = data.splits["train"]
     assert labels[3] == sum(s for s in sequences[3].tolist() if s != PAD)
     assert labels.mean().item() == pytest.approx(data.label_mean, rel=0.02)
     assert labels.std().item() == pytest.approx(data.label_std, rel=0.02)
@@ -89,7 +92,7 @@ def test_loaders():
     assert len(data.train_dataloader()) == data.steps_per_epoch == 17
     assert data.train_dataloader().sampler.shuffle
     assert not data.val_dataloader().sampler.shuffle
-    assert torch.equal(next(iter(data.test_dataloader()))[0], data.splits[2][0][:13])
+    assert torch.equal(next(iter(data.test_dataloader()))[0], data.splits["test"][0][:13])
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_every_target_trains_and_improves(target, min_len, tmp_path):
     assert run.callback_metrics["val/loss"] < before
     assert f"val/{model.metric_name}" in run.callback_metrics
     predictions = torch.cat(run.predict(model, data))
-    assert predictions.shape == data.splits[2][1].shape
+    assert predictions.shape == data.splits["test"][1].shape
     if target == "sum":  # in the labels' own units
         assert abs(predictions.mean() - data.label_mean) < 2 * data.label_std
 
@@ -55,7 +55,7 @@ def test_padding_counts_neither_in_loss_nor_accuracy():
     data = ReverseDataModule(5, 7, 3, **SIZES)
     data.setup()
     model = model_for(data).eval()
-    symbols, labels = (part[:20] for part in data.splits[0])
+    symbols, labels = (part[:20] for part in data.splits["train"])
     logits = model(symbols)
     right = (logits.argmax(-1) == labels)[labels >= 0]
     picked = logits.log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)

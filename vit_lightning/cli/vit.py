@@ -55,7 +55,7 @@ def launch(arguments: list[str], command: str = "vit-lightning vit") -> "Trainin
         },
         command=command,
         default_recipe="digits",
-        pictures=[ImageAttentionPictures()],
+        pictures=[ImageAttentionPictures(every_n_epochs=5)],
         description=DESCRIPTION.format(command=command, recipes=", ".join(recipe_names("vit"))),
         args=arguments,
     )

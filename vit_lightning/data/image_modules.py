@@ -65,6 +65,7 @@ class ImageDataModule(LightningDataModule):
         self.mean: list[float] = []
         self.std: list[float] = []
         self.splits: dict[str, tuple[Tensor, Tensor]] = {}
+        self.test_split = "test"  # which of them `test` measures
         self.pictures: Tensor | None = None  # uint8, to predict; they need none of the data set
         # A checkpoint may be used on another machine, where the folder is another.
         self.save_hyperparameters(ignore=["dir", "augment"])
@@ -107,7 +108,7 @@ class ImageDataModule(LightningDataModule):
 
     def test_dataloader(self) -> TensorLoader:
         """Return the test batches."""
-        return TensorLoader(self.splits["test"], self.batch_size)
+        return TensorLoader(self.splits[self.test_split], self.batch_size)
 
     def predict_dataloader(self) -> TensorLoader:
         """Return batches of `pictures`, with their numbers for labels."""

@@ -57,7 +57,8 @@ class SequenceDataModule(LightningDataModule, ABC):
         self.sizes = (train_size, val_size, test_size)
         self.batch_size = batch_size
         self.seed = seed
-        self.splits: tuple[tuple[Tensor, Tensor], ...] = ()
+        self.splits: dict[str, tuple[Tensor, Tensor]] = {}
+        self.test_split = "test"  # which of them `test` measures
         self.save_hyperparameters()
 
     @property
@@ -103,19 +104,20 @@ class SequenceDataModule(LightningDataModule, ABC):
             return
         sequences = self.sequences(sum(self.sizes), torch.Generator().manual_seed(self.seed))
         parts = torch.split(sequences, list(self.sizes))
-        self.splits = tuple((part, self.label(part)) for part in parts)
+        names = ("train", "val", "test")
+        self.splits = {n: (part, self.label(part)) for n, part in zip(names, parts, strict=True)}
 
     def train_dataloader(self) -> TensorLoader:
         """Return the training batches, in another order every epoch."""
-        return TensorLoader(self.splits[0], self.batch_size, shuffle=True, seed=self.seed)
+        return TensorLoader(self.splits["train"], self.batch_size, shuffle=True, seed=self.seed)
 
     def val_dataloader(self) -> TensorLoader:
         """Return the validation batches."""
-        return TensorLoader(self.splits[1], self.batch_size)
+        return TensorLoader(self.splits["val"], self.batch_size)
 
     def test_dataloader(self) -> TensorLoader:
         """Return the test batches."""
-        return TensorLoader(self.splits[2], self.batch_size)
+        return TensorLoader(self.splits[self.test_split], self.batch_size)
 
     def predict_dataloader(self) -> TensorLoader:
         """Return the test batches, to look at what is predicted for them."""

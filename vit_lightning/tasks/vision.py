@@ -39,7 +39,8 @@ class LitViT(LightningModule):
         network: the remaining arguments of `VisionTransformer`.
     """
 
-    metric_name = "acc"
+    monitor = "val/acc"
+    monitor_mode = "max"
 
     def __init__(
         self,
