@@ -135,6 +135,14 @@ def test_the_batches_hold_every_picture_once():
     assert len(data.train_dataloader()) == data.steps_per_epoch
 
 
+def test_another_split_can_be_measured_like_the_test_set():
+    data = digits(augment=STRONG)
+    for split in ("train", "val"):
+        data.test_split = split
+        expected = normalize(data.splits[split][0], data.mean, data.std)
+        assert torch.equal(pictures(data, "test"), expected)
+
+
 def test_loading_happens_once(numbered):
     data = ready(CIFAR10DataModule())
     before = data.splits["train"][0]
