@@ -27,5 +27,5 @@ def test_the_head_of_a_recipe_is_a_claim(name):
     assert re.search(r"^#   vit-lightning \w+ fit --config " + name, head, re.MULTILINE)
     assert re.search(r"\d+(\.\d+)? (s|min)\b", head)
     assert re.search(r"\d\d\.\d+ %|R2 0\.\d+", head)
-    assert yaml.safe_load(text).keys() <= {"data", "model", "trainer", "averaging"}
+    assert yaml.safe_load(text).keys() <= {"data", "model", "trainer"}
     assert recipe_command(name) in head

@@ -1,5 +1,6 @@
 """Packaged recipes: YAML files that `--config NAME` finds by name."""
 
+from collections.abc import Container
 from importlib.resources import files
 from pathlib import Path
 
@@ -41,6 +42,25 @@ def find_recipe(name: str, command: str | None = None) -> Path:
     raise ValueError(
         f"there is no recipe or file {name!r}; the recipes are: {', '.join(recipe_names(command))}"
     )
+
+
+def with_recipe(
+    args: list[str], default: str, subcommands: Container[str]
+) -> tuple[str, list[str]]:
+    """Replace a recipe's name by its path, and return what was asked for beside the arguments."""
+    args = list(args)
+    command = recipe_command(default)
+    for i, arg in enumerate(args):
+        flag, _, value = arg.partition("=")
+        if flag in ("--config", "-c"):
+            if not value and i + 1 == len(args):
+                raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
+            name = value or args[i + 1]
+            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name, command)}"]
+            return name, args
+    if args and args[0] in subcommands and not {"-h", "--help"} & set(args):
+        args.insert(1, f"--config={find_recipe(default)}")
+    return default, args
 
 
 def _folder() -> Path:

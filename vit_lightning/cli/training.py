@@ -1,9 +1,7 @@
 """The LightningCLI behind the training commands: recipes, defaults, resuming, last words."""
 
-import logging
 import os
 import re
-import warnings
 from argparse import ArgumentError, RawDescriptionHelpFormatter
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,7 +28,8 @@ from vit_lightning.cli.checkpoints import (
 )
 from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.precision import pick_precision
-from vit_lightning.cli.recipes import find_recipe, recipe_command
+from vit_lightning.cli.quiet import be_quiet
+from vit_lightning.cli.recipes import with_recipe
 
 TINY = 200_000  # parameters; below that one thread is as fast as two, and yields to other programs
 
@@ -71,13 +70,13 @@ class TrainingCLI(LightningCLI):
         self.links = links
         self.command = command
         self.pictures = pictures
-        self.config_name, args = _with_recipe(args, default_recipe)
+        self.config_name, args = with_recipe(args, default_recipe, SUBCOMMANDS)
         self.recipe = Path(self.config_name).stem
         named = (re.match(r"--((?:model|data)\.[\w.]+)", arg) for arg in args)
         self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
         self.stored: StoredSettings | None = None
-        _be_quiet()
+        be_quiet()
         parser = {"exit_on_error": False, "prog": command}
         try:
             super().__init__(
@@ -237,9 +236,10 @@ class TrainingCLI(LightningCLI):
         print(f"\nafter {self.trainer.current_epoch} epochs:")
         for name, value in sorted(self.trainer.callback_metrics.items()):
             if name.startswith("val/"):
-                print(f"{name:<8} {figure(name, float(value))}")
+                print(f"{name:<13} {figure(name, float(value))}")
         if best.monitor is not None and best.best_model_score is not None:
-            print(f"best {best.monitor} {figure(best.monitor, float(best.best_model_score))}")
+            score = figure(best.monitor, float(best.best_model_score))
+            print(f"{'best ' + best.monitor:<13} {score}")
         print(f"run      {run}")
         for name in ("best", "last"):
             print(f"{name:<8} {run / 'checkpoints' / f'{name}.ckpt'}")
@@ -266,34 +266,3 @@ class TrainingCLI(LightningCLI):
 def figure(name: str, value: float) -> str:
     """Write a metric the way it is read: accuracies in per cent, the rest as numbers."""
     return f"{100 * value:.2f} %" if "/acc" in name else f"{value:.4f}"
-
-
-def _with_recipe(args: list[str], default: str) -> tuple[str, list[str]]:
-    """Replace a recipe's name by its path, and return what was asked for beside the arguments."""
-    args = list(args)
-    command = recipe_command(default)
-    for i, arg in enumerate(args):
-        flag, _, value = arg.partition("=")
-        if flag in ("--config", "-c"):
-            if not value and i + 1 == len(args):
-                raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
-            name = value or args[i + 1]
-            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name, command)}"]
-            return name, args
-    if args and args[0] in SUBCOMMANDS and not {"-h", "--help"} & set(args):
-        args.insert(1, f"--config={find_recipe(default)}")
-    return default, args
-
-
-def _be_quiet() -> None:
-    """Keep Lightning's hints, which are not about the person's run, off the screen."""
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # About how Lightning itself uses torch, the callbacks that only fit has, short epochs
-    # (their figures are logged at their end), a folder that resuming goes on using and a size in
-    # the model's summary that is that of float32.
-    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    warnings.filterwarnings("ignore", message="Be aware that when using `ckpt_path`")
-    warnings.filterwarnings("ignore", message="The number of training batches .* is smaller")
-    warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
-    warnings.filterwarnings("ignore", message="Precision .* is not supported by the model summary")
