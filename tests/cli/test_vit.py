@@ -312,8 +312,10 @@ def test_a_set_that_cannot_be_had(capsys, monkeypatch, tmp_path):
     nowhere = (catalog.MNIST.sources[0],)
     spec = vars(catalog.MNIST) | {"sources": nowhere}
     monkeypatch.setitem(catalog.CATALOG, "mnist", catalog.Spec(**spec))
-    said = mistake(["fit", "--data=MNISTDataModule", "--model.patch_size=14"], capsys)
-    assert "MNIST could not be had from any source" in said
+    assert main(["fit", "--data=MNISTDataModule", "--model.patch_size=14"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: MNIST could not be had from any source. Tried, in this order:\n")
+    assert "\n  - " in said  # laid out as a list
 
 
 def test_the_checkpoint_of_another_kind_of_model(trained, capsys):

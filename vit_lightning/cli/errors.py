@@ -6,6 +6,8 @@ import sys
 from argparse import ArgumentError
 from collections.abc import Callable, Sequence
 
+from vit_lightning.data.fetch import DataUnavailableError
+
 # How jsonargparse reports a value that fits none of the types in a union.
 ALTERNATIVES = re.compile(
     r"Does not validate against any .*?Errors: - (.*?)"
@@ -37,7 +39,9 @@ def run_command(command: Callable[[list[str]], int], argv: Sequence[str] | None)
 
 
 def one_sentence(error: Exception) -> str:
-    """Fold an exception's message into one line."""
+    """Fold an exception's message into one line, unless it is a list that was laid out."""
+    if isinstance(error, DataUnavailableError):
+        return str(error)
     message = error.message if isinstance(error, ArgumentError) else str(error)
     return ALTERNATIVES.sub(_reasons, " ".join(str(message).split()))
 

@@ -170,5 +170,5 @@ def _disk_report(spec: Spec, path: Path, error: OSError) -> str:
     return (
         f"{spec.title} cannot be kept in {path.parent}: {error.strerror or error}."
         f" It takes {spec.num_bytes / 1e6:,.0f} MB, and nothing incomplete was left there."
-        " Make room, or choose another folder with --dir or VIT_LIGHTNING_DATA."
+        " Make room, or choose another folder by setting VIT_LIGHTNING_DATA."
     )
