@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_leaves_nothing(mnist, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DataUnavailableError, match=r"No space left on device.*--dir"):
+    with pytest.raises(DataUnavailableError, match=r"No space left on device.*VIT_LIGHTNING_DATA"):
         fetch("mnist", tmp_path, progress=False)
     assert names_in(tmp_path / "store") == ["mnist.lock"]
     monkeypatch.undo()
