@@ -44,8 +44,10 @@ if [ ! -e .venv ]; then
         fail "'$python -m venv' does not work; on Debian and Ubuntu: apt-get install python3-venv."
     }
 fi
+broken=".venv is broken or has a Python older than 3.11; remove it (rm -rf .venv) and run this again."
 .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-    fail ".venv is broken or has a Python older than 3.11; remove it (rm -rf .venv) and run this again."
+    fail "$broken"
+.venv/bin/python -m pip --version >/dev/null 2>&1 || fail "$broken"
 
 wanted=$(cat pyproject.toml constraints.txt | cksum)
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then

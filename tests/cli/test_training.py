@@ -11,6 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from vit_lightning.cli.recipes import recipe_names
 from vit_lightning.cli.reverse import launch, main
+from vit_lightning.tasks import LitPredictor
 
 SMALL = [
     "--data.num_categories=5",
@@ -64,6 +65,58 @@ def test_last_is_the_latest_and_resuming_goes_on_in_the_same_run(trained, capsys
     output = capsys.readouterr().out
     # The small sizes came as flags; resuming takes them from the checkpoint and says so.
     assert "note: data.seq_len is 16 here but 7 in the checkpoint, which holds" in output
+
+
+def test_resumed_for_longer_it_really_trains(trained, capsys):
+    before = torch.load(RUN / "checkpoints/last.ckpt", weights_only=True)
+    assert before["lr_schedulers"][0]["_last_lr"] == [0.0]
+    assert main(["fit", "--ckpt_path", "last", "--trainer.max_epochs=4"]) == 0
+    after = torch.load(RUN / "checkpoints/last.ckpt", weights_only=True)
+    for name, weight in before["state_dict"].items():
+        if name.endswith("weight"):
+            assert not torch.equal(weight, after["state_dict"][name])
+    assert after["lr_schedulers"][0]["_last_lr"] == [0.0]
+
+
+def test_resuming_goes_on_with_the_trainer_settings_of_the_run(capsys):
+    flags = ["--trainer.gradient_clip_val=0.5", "--trainer.accumulate_grad_batches=2"]
+    assert main(["fit", *SMALL, *flags, "--trainer.precision=bf16-mixed"]) == 0
+    capsys.readouterr()
+    more = ["--trainer.max_epochs=3", "--trainer.accumulate_grad_batches=4"]
+    trainer = launch(["fit", "--ckpt_path=last", *more]).trainer
+    assert trainer.max_epochs == 3
+    assert trainer.gradient_clip_val == 0.5
+    assert trainer.precision == "bf16-mixed"
+    assert trainer.accumulate_grad_batches == 4
+    said = capsys.readouterr().out
+    assert "note: trainer.accumulate_grad_batches was 2 and is 4 from here on" in said
+    assert launch(["test"]).trainer.precision == "bf16-mixed"
+
+
+def test_the_precision_that_was_picked_is_recorded(trained):
+    config = yaml.safe_load((RUN / "config.yaml").read_text())
+    assert config["trainer"]["precision"] == "32-true"
+
+
+@pytest.mark.parametrize("switch", ["logger", "enable_progress_bar", "enable_checkpointing"])
+def test_what_can_be_switched_off(switch):
+    assert main(["fit", *SMALL, f"--trainer.{switch}=false"]) == 0
+    assert (RUN / "checkpoints/last.ckpt").is_file() == (switch == "enable_progress_bar")
+
+
+def test_an_absolute_path_goes_on_in_the_same_run(trained):
+    path = (RUN / "checkpoints/last.ckpt").resolve()
+    assert main(["fit", f"--ckpt_path={path}", "--trainer.max_epochs=3"]) == 0
+    assert [p.name for p in Path("lightning_logs/reverse").iterdir()] == ["version_0"]
+
+
+def test_stopping_says_how_to_go_on(capsys, monkeypatch):
+    def stop(*args) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LitPredictor, "on_validation_epoch_end", stop)
+    assert main(["fit", *SMALL]) == 130
+    assert "resume   vit-lightning reverse fit" in capsys.readouterr().out
 
 
 def test_a_flag_that_contradicts_the_checkpoint_is_named_with_both_values(trained, capsys):
@@ -125,6 +178,10 @@ def test_every_recipe_runs(name):
         (["fit", "--bogus"], "unrecognized arguments: --bogus"),
         (["fit", "--data.seq_len", "-4"], "seq_len must be at least 1, got -4"),
         (["fit", "--trainer.max_epochs", "-3"], "max_epochs"),
+        (["fit", "--trainer.devices", "2"], "devices must be 1"),
+        (["fit", "--config=sum", "--model.pooling=null"], "model.pooling must be set"),
+        (["fit", "--config=majority", "--model.pooling=null"], "model.pooling must be set"),
+        (["fit", "--model.pooling=mean"], "model.pooling must be set"),
         (["fit", "--ckpt_path", "nothere.ckpt"], "no checkpoint 'nothere.ckpt'"),
         (["fit", "--ckpt_path", "last"], "no run of 'reverse'"),
         (["test"], "no run of 'reverse'"),
@@ -134,9 +191,12 @@ def test_every_recipe_runs(name):
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, capsys):
     assert main(arguments) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.rpartition("error: ")[2].count("\n") == 0
-    assert message in error
+    lines = capsys.readouterr().err.splitlines()
+    said = [i for i, line in enumerate(lines) if "error: " in line]
+    assert len(said) == 1
+    assert message in lines[said[0]]
+    # Nothing follows but what is left of a progress bar.
+    assert all("it/s" in line or not line.strip() for line in lines[said[0] + 1 :])
 
 
 def test_a_checkpoint_that_does_not_fit_the_data_is_refused(trained, capsys):

@@ -24,9 +24,11 @@ def test_output_shape(pooling):
 def test_padded_equals_truncated(pooling):
     model = predictor(pooling=pooling)
     x = torch.randn(B, L, C, dtype=torch.float64)
-    padded = model(x, padding_mask([4, 4], L))
-    padded = padded[:, :4] if pooling is None else padded
-    torch.testing.assert_close(padded, model(x[:, :4]), **TIGHT)
+    mask = padding_mask([4, 4], L)
+    for form in (mask, mask.long(), torch.zeros(mask.shape).double().masked_fill(~mask, -1e4)):
+        padded = model(x, form)
+        padded = padded[:, :4] if pooling is None else padded
+        torch.testing.assert_close(padded, model(x[:, :4]), **TIGHT)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -59,8 +59,10 @@ def test_attended_positions():
     mask = padding_mask([3, 5], 5) & causal_mask(5)
     present = padding_mask([3, 5], 5)[:, 0, 0]
     assert torch.equal(attended_positions(mask, SHAPE), present)
-    additive = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
-    assert torch.equal(attended_positions(additive, SHAPE), present)
+    for hidden in (-torch.inf, -1e9, -1e4):
+        additive = torch.zeros(mask.shape).masked_fill(~mask, hidden)
+        assert torch.equal(attended_positions(additive, SHAPE), present)
+    assert attended_positions(torch.full((5, 5), -5.0), SHAPE).all()  # a bias hides nothing
 
 
 @pytest.mark.parametrize("additive", [False, True])

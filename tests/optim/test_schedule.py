@@ -53,6 +53,20 @@ def test_resumes_from_its_state():
         resumed.step()
 
 
+def test_resumed_for_longer_it_ends_later():
+    opt = optimizer(0.1)
+    scheduler = CosineWarmupScheduler(opt, warmup=0, max_iters=10)
+    for _ in range(10):
+        opt.step()
+        scheduler.step()
+    assert scheduler.get_last_lr() == [0.0]
+    longer = CosineWarmupScheduler(opt, warmup=0, max_iters=20)
+    longer.load_state_dict(scheduler.state_dict())
+    opt.step()
+    longer.step()
+    assert longer.get_last_lr()[0] == pytest.approx(0.1 * cosine_warmup_factor(11, 0, 20))
+
+
 @pytest.mark.parametrize(("warmup", "max_iters"), [(-1, 10), (0, 0)])
 def test_bad_arguments(warmup, max_iters):
     with pytest.raises(ValueError, match="must be at least"):

@@ -67,6 +67,18 @@ def test_padding_counts_neither_in_loss_nor_accuracy():
     torch.testing.assert_close(accuracy, right.float().mean())
 
 
+def test_binary_accuracy_counts_logits_above_zero():
+    model = LitPredictor(5, 1, objective="binary_cross_entropy", pooling="mean", **NETWORK)
+    model.log = lambda *args, **kwargs: None
+    logits = torch.tensor([0.3, 0.4, 0.2, -0.1])
+    model.forward = lambda symbols: logits  # all but one between 0 and 1, like probabilities
+    model._step((torch.zeros(4, 7, dtype=torch.long), torch.tensor([1.0, 1.0, 1.0, 1.0])), "val")
+    assert model.metrics["val_metric"].compute() == 0.75
+    logits = torch.tensor([0.3, 0.4, 0.2])
+    model._step((torch.zeros(3, 7, dtype=torch.long), torch.ones(3)), "test")
+    assert model.metrics["test_metric"].compute() == 1.0
+
+
 def test_padded_symbols_do_not_change_the_prediction():
     model = LitPredictor(5, 5, **NETWORK).eval()
     symbols = torch.tensor([[1, 2, 3, -1, -1], [4, 3, 2, 1, 0]])

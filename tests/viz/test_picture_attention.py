@@ -49,14 +49,20 @@ def test_rollout_where_nothing_is_attended_to() -> None:
 
 def test_the_class_token_is_asked_if_there_is_one() -> None:
     attention = torch.rand(2, 5, 8, 8)
-    patches = attention_over_patches(attention, (2, 3), num_prefix_tokens=2)
+    patches = attention_over_patches(attention, (2, 3), num_prefix_tokens=2, class_token=True)
     assert patches.shape == (2, 5, 2, 3)
     assert patches[1, 4, 1, 0] == attention[1, 4, 0, 2 + 3]
 
 
+def test_registers_are_not_asked() -> None:
+    attention = torch.rand(2, 8, 8)
+    patches = attention_over_patches(attention, (2, 3), num_prefix_tokens=2, class_token=False)
+    torch.testing.assert_close(patches[0, 1, 2], attention[0, 2:, 7].mean())
+
+
 def test_without_prefix_tokens_it_is_the_mean_over_the_patches() -> None:
     attention = torch.rand(2, 6, 6).softmax(dim=-1)
-    patches = attention_over_patches(attention, (2, 3), num_prefix_tokens=0)
+    patches = attention_over_patches(attention, (2, 3), num_prefix_tokens=0, class_token=False)
     assert patches.shape == (2, 2, 3)
     torch.testing.assert_close(patches[0, 1, 2], attention[0, :, 5].mean())
     torch.testing.assert_close(patches.sum(dim=(1, 2)), torch.ones(2))
@@ -71,6 +77,7 @@ def test_a_row_has_the_picture_each_head_their_mean_and_the_rollout(channels, si
         maps(tokens=5),
         grid=(2, 2),
         num_prefix_tokens=1,
+        class_token=True,
         labels=["cat", "dog"],
         predictions=["cat", "$ship"],
         title="title",
@@ -106,7 +113,9 @@ def test_the_brightest_place_is_the_patch_with_the_most_attention() -> None:
     weights = torch.full((1, 1, 17, 17), 0.01)
     weights[..., 1 + 4 * 2 + 3] = 0.84  # row 2, column 3
     images = torch.full((1, 1, 32, 32), 128, dtype=torch.uint8)
-    figure = picture_attention(images, [weights], grid=(4, 4), num_prefix_tokens=1)
+    figure = picture_attention(
+        images, [weights], grid=(4, 4), num_prefix_tokens=1, class_token=True
+    )
     picture, head, _ = figure.axes[0].images  # one head has no mean beside it
     assert np.asarray(picture.get_array()).std() == 0
     brightness = np.asarray(head.get_array()).astype(float).sum(axis=-1)
@@ -118,7 +127,9 @@ def test_the_brightest_place_is_the_patch_with_the_most_attention() -> None:
 def test_flat_attention_and_other_layers() -> None:
     images = torch.rand(1, 3, 300, 200)
     flat = torch.full((1, 2, 6, 6), 1 / 6)
-    figure = picture_attention(images, [flat] * 3, grid=(3, 2), num_prefix_tokens=0, layer=0)
+    figure = picture_attention(
+        images, [flat] * 3, grid=(3, 2), num_prefix_tokens=0, class_token=False, layer=0
+    )
     FigureCanvasAgg(figure).draw()
     assert "layer 1 of 3" in texts(figure)
     assert "16.7 to 16.7 %" in texts(figure)
@@ -126,9 +137,9 @@ def test_flat_attention_and_other_layers() -> None:
 
 def test_mismatched_input_is_refused() -> None:
     images, good = torch.rand(2, 3, 8, 8), maps(tokens=5)
-    options = {"grid": (2, 2), "num_prefix_tokens": 1}
+    options = {"grid": (2, 2), "num_prefix_tokens": 1, "class_token": True}
     with pytest.raises(ValueError, match=r"between 0 \+ 2 x 2 = 4 tokens, got 5 x 5"):
-        picture_attention(images, good, grid=(2, 2), num_prefix_tokens=0)
+        picture_attention(images, good, grid=(2, 2), num_prefix_tokens=0, class_token=False)
     with pytest.raises(ValueError, match="not normalised ones"):
         picture_attention(3 * images - 1, good, **options)
     with pytest.raises(ValueError, match="images must have the shape"):

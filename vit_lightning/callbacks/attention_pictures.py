@@ -89,6 +89,7 @@ class ImageAttentionPictures(AttentionPictures):
             module.get_attention_maps(images),
             grid=network.grid_size,
             num_prefix_tokens=network.num_prefix_tokens,
+            class_token=network.class_token is not None,
             labels=[data.class_names[i] for i in labels],
             predictions=[data.class_names[i] for i in module(images).argmax(-1)],
             title=f"attention after epoch {trainer.current_epoch + 1}",

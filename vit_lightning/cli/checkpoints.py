@@ -11,8 +11,9 @@ LOGS = Path("lightning_logs")
 
 def run_folders(recipe: str) -> list[Path]:
     """Return the run folders of a recipe, oldest first."""
-    folders = (LOGS / recipe).glob("version_*")
-    return sorted(folders, key=lambda p: int(p.name.removeprefix("version_")))
+    numbers = {p: p.name.removeprefix("version_") for p in (LOGS / recipe).glob("version_*")}
+    folders = [folder for folder, number in numbers.items() if number.isdigit()]
+    return sorted(folders, key=lambda folder: int(numbers[folder]))
 
 
 def find_checkpoint(name: str, recipe: str) -> Path:

@@ -5,15 +5,19 @@ import time
 import torch
 
 
-def pick_precision() -> str:
+def pick_precision(accelerator: str) -> str:
     """Return Lightning's name of the fastest precision: mixed where it pays, else float32.
 
     Not every processor that knows bfloat16 is fast at it, so on a CPU both are timed.
+
+    Args:
+        accelerator: what the run asks for: "auto", "cpu", "gpu", "cuda", "mps", ...
     """
-    if torch.cuda.is_available():
-        return "bf16-mixed" if torch.cuda.is_bf16_supported() else "16-mixed"
-    if torch.backends.mps.is_available():
-        return "32-true"
+    if accelerator != "cpu":
+        if torch.cuda.is_available():
+            return "bf16-mixed" if torch.cuda.is_bf16_supported() else "16-mixed"
+        if torch.backends.mps.is_available():
+            return "32-true"
     speedup = _seconds(torch.float32) / _seconds(torch.bfloat16)
     return "bf16-mixed" if speedup > 1.5 else "32-true"
 

@@ -4,7 +4,7 @@ import logging
 import warnings
 
 
-def be_quiet() -> None:
+def be_quiet(fitting: bool) -> None:
     """Keep Lightning's hints, which are not about the person's run, off the screen."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -12,7 +12,8 @@ def be_quiet() -> None:
     # (their figures are logged at their end), a folder that resuming goes on using and a size in
     # the model's summary that is that of float32.
     warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    warnings.filterwarnings("ignore", message="Be aware that when using `ckpt_path`")
+    if not fitting:
+        warnings.filterwarnings("ignore", message="Be aware that when using `ckpt_path`")
     warnings.filterwarnings("ignore", message="The number of training batches .* is smaller")
     warnings.filterwarnings("ignore", message="Checkpoint directory .* exists and is not empty")
     warnings.filterwarnings("ignore", message="Precision .* is not supported by the model summary")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
@@ -30,6 +31,7 @@ from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.precision import pick_precision
 from vit_lightning.cli.quiet import be_quiet
 from vit_lightning.cli.recipes import with_recipe
+from vit_lightning.viz.curves import format_value
 
 TINY = 200_000  # parameters; below that one thread is as fast as two, and yields to other programs
 
@@ -72,11 +74,11 @@ class TrainingCLI(LightningCLI):
         self.pictures = pictures
         self.config_name, args = with_recipe(args, default_recipe, SUBCOMMANDS)
         self.recipe = Path(self.config_name).stem
-        named = (re.match(r"--((?:model|data)\.[\w.]+)", arg) for arg in args)
+        named = (re.match(r"--((?:model|data|trainer)\.[\w.]+)", arg) for arg in args)
         self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
         self.stored: StoredSettings | None = None
-        be_quiet()
+        be_quiet(fitting=args[:1] == ["fit"])
         parser = {"exit_on_error": False, "prog": command}
         try:
             super().__init__(
@@ -168,8 +170,35 @@ class TrainingCLI(LightningCLI):
             )
         for text in by_recipe:
             print(f"note: {text}, which holds")
+        self._take_trainer_settings(config)
+        config = self.config[self.config.subcommand]
         if fitting and (config.trainer.max_epochs or 0) <= stored.epoch + 1:
             print(f"note: this run has its {stored.epoch + 1} epochs; raise --trainer.max_epochs")
+
+    def _take_trainer_settings(self, config: Namespace) -> None:
+        """Go on with the trainer settings the run began with; a flag may change them, with a note.
+
+        They stand in the run's config.yaml, as does the precision that was picked.
+        """
+        assert self.checkpoint is not None
+        path = run_folder(self.checkpoint) / "config.yaml"
+        if not path.is_file():
+            return
+        stored: dict[str, Any] = yaml.safe_load(path.read_text())["trainer"]
+        if self.config.subcommand != "fit":
+            stored = {"precision": stored["precision"]}
+        asked = config.trainer.clone()
+        base = {self.config.subcommand: {"trainer": stored}}
+        self.config = self.parser.parse_object(base, self.config)
+        trainer = self.config[self.config.subcommand].trainer
+        for name in sorted(self.flags):
+            key = name.removeprefix("trainer.").partition(".")[0]
+            if name.startswith("trainer.") and trainer[key] != asked[key]:
+                if key != "max_epochs":
+                    print(
+                        f"note: trainer.{key} was {trainer[key]} and is {asked[key]} from here on"
+                    )
+                trainer[key] = asked[key]
 
     # The run.
 
@@ -181,6 +210,10 @@ class TrainingCLI(LightningCLI):
         if self.checkpoint is not None and self.stored is not None:
             needed = {arg: getattr(self.datamodule, name) for name, arg in self.links.items()}
             check_sizes(self.checkpoint, self.stored, needed)
+        if self.trainer.world_size > 1:
+            raise ValueError(
+                "trainer.devices must be 1: every process would train on the whole set"
+            )
         if self._is_tiny() and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)
 
@@ -198,34 +231,45 @@ class TrainingCLI(LightningCLI):
             return super().instantiate_trainer(**kwargs)
         version = None
         run = run_folder(self.checkpoint) if self.checkpoint else None
-        if run is not None and run.parent == LOGS / self.recipe:
+        if run is not None and run.parent.resolve() == (LOGS / self.recipe).resolve():
             version = run.name  # go on in the same run
             self.save_config_callback = None
         logger = TensorBoardLogger(LOGS, name=self.recipe, version=version, default_hp_metric=False)
         return super().instantiate_trainer(logger=logger, **kwargs)
 
     def _instantiate_trainer(self, config: dict[str, Any], callbacks: list[Callback]) -> Trainer:
-        if config.get("precision") is None:
-            config["precision"] = "32-true" if self._is_tiny() else pick_precision()
-        if self.subcommand == "fit" and not config.get("fast_dev_run"):
-            checkpoints: dict[str, Any] = {
-                "save_on_train_epoch_end": True,
-                "enable_version_counter": False,
-            }
-            callbacks = [
-                *callbacks,
-                ModelCheckpoint(
-                    filename="best",
-                    monitor=self.model.monitor,
-                    mode=self.model.monitor_mode,
-                    **checkpoints,
-                ),
-                ModelCheckpoint(filename="last", **checkpoints),
-                LearningRateMonitor("step"),
-                TQDMProgressBar(refresh_rate=20),
-                *self.pictures,
-            ]
+        if config["precision"] is None:
+            tiny = self._is_tiny()
+            config["precision"] = "32-true" if tiny else pick_precision(config["accelerator"])
+            self.config[self.subcommand].trainer.precision = config["precision"]  # for resuming
+        if self.subcommand == "fit" and not config["fast_dev_run"]:
+            callbacks = [*callbacks, *self._standard_callbacks(config)]
         return super()._instantiate_trainer(config, callbacks)
+
+    def _standard_callbacks(self, config: dict[str, Any]) -> list[Callback]:
+        """Make the callbacks that every run has, unless they are switched off."""
+        callbacks: list[Callback] = []
+        if config["enable_checkpointing"] is not False:
+            best, mode = self.model.monitor, self.model.monitor_mode
+            often: dict[str, Any] = {"save_on_train_epoch_end": True}
+            often["enable_version_counter"] = False
+            callbacks.append(ModelCheckpoint(filename="best", monitor=best, mode=mode, **often))
+            callbacks.append(ModelCheckpoint(filename="last", **often))
+        if config["enable_progress_bar"] is not False:
+            callbacks.append(TQDMProgressBar(refresh_rate=20))
+        if config["logger"]:
+            callbacks += [LearningRateMonitor("step"), *self.pictures]
+        return callbacks
+
+    def fit(self, **kwargs: Any) -> None:
+        """Train; when the person stops it, say how to go on."""
+        try:
+            self.trainer.fit(**kwargs)
+        except SystemExit:  # Lightning's answer to Ctrl-C
+            if not self.trainer.interrupted:
+                raise
+            self.after_fit()
+            raise KeyboardInterrupt from None
 
     def after_fit(self) -> None:
         """Say what was reached, where it is and what to do next."""
@@ -236,9 +280,9 @@ class TrainingCLI(LightningCLI):
         print(f"\nafter {self.trainer.current_epoch} epochs:")
         for name, value in sorted(self.trainer.callback_metrics.items()):
             if name.startswith("val/"):
-                print(f"{name:<13} {figure(name, float(value))}")
+                print(f"{name:<13} {format_value(name, float(value))}")
         if best.monitor is not None and best.best_model_score is not None:
-            score = figure(best.monitor, float(best.best_model_score))
+            score = format_value(best.monitor, float(best.best_model_score))
             print(f"{'best ' + best.monitor:<13} {score}")
         print(f"run      {run}")
         for name in ("best", "last"):
@@ -260,9 +304,4 @@ class TrainingCLI(LightningCLI):
     def _report(self, results: Any) -> None:
         print(f"{'checkpoint':<13} {self.checkpoint}")
         for name, value in results[0].items():
-            print(f"{name:<13} {figure(name, value)}")
-
-
-def figure(name: str, value: float) -> str:
-    """Write a metric the way it is read: accuracies in per cent, the rest as numbers."""
-    return f"{100 * value:.2f} %" if "/acc" in name else f"{value:.4f}"
+            print(f"{name:<13} {format_value(name, value)}")

@@ -92,7 +92,8 @@ def attended_positions(mask: Tensor, shape: torch.Size) -> Tensor:
         Booleans of shape (batch, keys): what pooling over a padded sequence should count.
     """
     mask = canonical_mask(mask, shape)
-    allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    # An additive mask hides what it leaves no weight: exp(-10000) is 0, exp(-5) is a bias.
+    allowed = mask if mask.dtype == torch.bool else mask.float().exp() > 0
     return allowed.expand(shape).flatten(1, 2).any(dim=1)  # (B, H, L, S) -> (B, S)
 
 

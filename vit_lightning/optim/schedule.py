@@ -1,6 +1,7 @@
 """Learning rate over a run: a linear warmup under a cosine that ends at zero."""
 
 import math
+from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -34,6 +35,10 @@ class CosineWarmupScheduler(LRScheduler):
         self.warmup = warmup
         self.max_iters = max_iters
         super().__init__(optimizer)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Keep the step, but not the horizon: a run that is resumed for longer ends later."""
+        return {k: v for k, v in super().state_dict().items() if k not in ("warmup", "max_iters")}
 
     def get_lr(self) -> list[float | Tensor]:
         """Return each parameter group's learning rate at the current step."""

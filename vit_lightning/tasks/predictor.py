@@ -111,19 +111,28 @@ class LitPredictor(LightningModule):
     def _step(self, batch: Batch, stage: str) -> Tensor:
         symbols, labels = batch
         output = self(symbols).float()
+        predicted = output.shape[:-1] if self.objective == "cross_entropy" else output.shape
+        if predicted != labels.shape:
+            raise ValueError(
+                "model.pooling must be set for one label a sequence and null for one an element; "
+                f"the labels are {tuple(labels.shape)}, the predictions {tuple(predicted)}"
+            )
+        scores = output.detach()
         match self.objective:
             case "cross_entropy":
                 output = output.flatten(0, -2)  # (B, L, C) -> (B * L, C)
+                scores = output.detach()
                 labels = labels.flatten()
                 loss = F.cross_entropy(output, labels, ignore_index=IGNORE)
             case "binary_cross_entropy":
+                scores = scores.sigmoid()  # torchmetrics would guess whether these are logits
                 loss = F.binary_cross_entropy_with_logits(output, labels)
             case _:
                 labels = (labels - self.hparams["label_mean"]) / self.hparams["label_std"]
                 loss = F.mse_loss(output, labels)
         metric = self.metrics[f"{stage}_metric"]
         assert isinstance(metric, Metric)
-        metric.update(output.detach(), labels)
+        metric.update(scores, labels)
         training = stage == "train"
         self.log(f"{stage}/loss", loss, on_step=training, on_epoch=True, batch_size=len(symbols))
         self.log(f"{stage}/{self.metric_name}", metric, on_step=False, on_epoch=True, prog_bar=True)

@@ -84,12 +84,12 @@ class LitViT(LightningModule):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits, (batch, num_classes)."""
-        logits: Tensor = self.network(images)
+        logits: Tensor = self.network(images.to(self.dtype))
         return logits
 
     def get_attention_maps(self, images: Tensor) -> list[Tensor]:
         """Return each layer's attention weights, (batch, num_heads, tokens, tokens)."""
-        return self.network.get_attention_maps(images)
+        return self.network.get_attention_maps(images.to(self.dtype))
 
     def log_probabilities(self, images: Tensor) -> Tensor:
         """Return log-probabilities (batch, num_classes), flip-averaged if that is asked for."""

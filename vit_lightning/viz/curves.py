@@ -62,7 +62,7 @@ def value_at(points: Sequence[tuple[int, float]], epoch: int) -> tuple[int, floa
 
 def format_value(metric: str, value: float) -> str:
     """Writes a value the way it is read: accuracies in per cent, the rest as numbers."""
-    return f"{100 * value:.2f} %" if metric.endswith("acc") else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if "acc" in metric else f"{value:.4f}"
 
 
 def _draw(panel: Axes, runs: Mapping[str, History], metric: str, horizon: int) -> None:

@@ -53,15 +53,16 @@ def rollout(maps: Sequence[Tensor]) -> Tensor:
 
 
 def attention_over_patches(
-    attention: Tensor, grid: tuple[int, int], num_prefix_tokens: int
+    attention: Tensor, grid: tuple[int, int], num_prefix_tokens: int, class_token: bool
 ) -> Tensor:
     """Takes from attention weights how much goes to each patch of the picture.
 
     Args:
         attention: Weights, (..., tokens, tokens), queries in rows.
         grid: Rows and columns of patches.
-        num_prefix_tokens: Tokens before the patches. If there are any, the first one, the class
-            token, is asked where it looks; else it is the mean over all patches.
+        num_prefix_tokens: Tokens before the patches.
+        class_token: Whether the first of these is a class token, which is then asked where it
+            looks; else it is the mean over all patches.
 
     Returns:
         Weights of shape (..., rows, columns).
@@ -73,7 +74,8 @@ def attention_over_patches(
             f"attention must be between {num_prefix_tokens} + {rows} x {columns} = {expected}"
             f" tokens, got {' x '.join(str(size) for size in attention.shape[-2:])}."
         )
-    weights = attention[..., 0, :] if num_prefix_tokens else attention.mean(dim=-2)  # (..., T)
+    patches = attention[..., num_prefix_tokens:, :]  # (..., N, T)
+    weights = attention[..., 0, :] if class_token else patches.mean(dim=-2)  # (..., T)
     return weights[..., num_prefix_tokens:].reshape(
         *weights.shape[:-1], *grid
     )  # (..., rows, columns)
@@ -85,6 +87,7 @@ def picture_attention(
     *,
     grid: tuple[int, int],
     num_prefix_tokens: int,
+    class_token: bool,
     labels: Sequence[str] | None = None,
     predictions: Sequence[str] | None = None,
     title: str = "",
@@ -99,7 +102,8 @@ def picture_attention(
         images: Pictures, (number, 1 or 3, height, width), uint8 or floats from 0 to 1.
         maps: For each layer its weights, (number, num_heads, tokens, tokens).
         grid: Rows and columns of patches.
-        num_prefix_tokens: Tokens before the patches; see `attention_over_patches`.
+        num_prefix_tokens: Tokens before the patches.
+        class_token: Whether the first of these is a class token; see `attention_over_patches`.
         labels: What each picture shows.
         predictions: What the model says; it stands in red where it differs from the label.
         title: Heading of the page.
@@ -118,12 +122,13 @@ def picture_attention(
     if not -len(maps) <= layer < len(maps):
         raise ValueError(f"layer must be one of {len(maps)}, got {layer}.")
     number = range(1, len(maps) + 1)[layer]
-    heads = attention_over_patches(maps[layer].detach().float(), grid, num_prefix_tokens)
+    tokens = (grid, num_prefix_tokens, class_token)
+    heads = attention_over_patches(maps[layer].detach().float(), *tokens)
     panels = {f"head {h + 1}": heads[:, h] for h in range(heads.shape[1])}
     if len(panels) > 1:
         panels["mean"] = heads.mean(dim=1)
-    panels["rollout"] = attention_over_patches(rollout(maps), grid, num_prefix_tokens)
-    who = "the class token" if num_prefix_tokens else "all patches, on average,"
+    panels["rollout"] = attention_over_patches(rollout(maps), *tokens)
+    who = "the class token" if class_token else "all patches, on average,"
     note = f"Attention of {who} to each patch: dark is low, bright is high."
 
     cell = cell_side(pictures)
