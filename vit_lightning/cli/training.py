@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
-from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
@@ -19,11 +17,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from vit_lightning.cli.checkpoints import (
     LOGS,
     StoredSettings,
-    check_origin,
     check_sizes,
-    contradictions,
     find_checkpoint,
-    flat,
     read_settings,
     run_folder,
 )
@@ -31,6 +26,7 @@ from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.precision import pick_precision
 from vit_lightning.cli.quiet import be_quiet
 from vit_lightning.cli.recipes import with_recipe
+from vit_lightning.cli.resume import resume_settings
 from vit_lightning.viz.curves import format_value
 
 TINY = 200_000  # parameters; below that one thread is as fast as two, and yields to other programs
@@ -103,8 +99,6 @@ class TrainingCLI(LightningCLI):
         except MisconfigurationException as error:
             raise ValueError(str(error)) from error
 
-    # What may be set.
-
     def setup_parser(self, *args: Any, **kwargs: Any) -> None:
         """Describe the subcommands in our words rather than those of Trainer's docstrings."""
         super().setup_parser(*args, **kwargs)
@@ -132,75 +126,23 @@ class TrainingCLI(LightningCLI):
         close = get_close_matches(wrong[0], flags, n=2, cutoff=0.75) if flags and wrong else []
         return f"; did you mean {' or '.join(close)}?" if close else ""
 
-    # Checkpoints.
-
     def _parse_ckpt_path(self) -> None:
-        """Take the settings of model and data from the checkpoint, and name what contradicts them.
-
-        LightningCLI lets the checkpoint's model settings win in silence.
-        """
-        config: Namespace = self.config[self.config.subcommand]
-        fitting = self.config.subcommand == "fit"
-        wanted = config.ckpt_path or (None if fitting else "best")
+        """Go on with the checkpoint's settings; LightningCLI would do so in silence."""
+        wanted = self.config[self.config.subcommand].ckpt_path
+        if wanted is None and self.config.subcommand != "fit":
+            wanted = "best"
         if wanted is None:
             return
         self.checkpoint = find_checkpoint(wanted, self.recipe)
-        config.ckpt_path = str(self.checkpoint)
-        config.weights_only = True
-        self.stored = stored = read_settings(self.checkpoint)
-        datamodule = config.data.class_path.rpartition(".")[2]
-        check_origin(self.checkpoint, stored, self.links.values(), datamodule)
-        by_flag: list[str] = []
-        by_recipe: list[str] = []
-        for section, settings, asked in (
-            ("model", stored.model, config.model),
-            ("data", stored.data, config.data.init_args),
-        ):
-            settings = flat(settings)
-            current = vars(asked.as_flat())
-            flagged, differing = contradictions(section, settings, current, self.flags)
-            by_flag += flagged
-            by_recipe += differing
-            for key in settings.keys() & current.keys():
-                asked[key] = settings[key]
-        if by_flag:
-            raise ValueError(
-                f"{'; '.join(by_flag)}: leave the flag out to go on with {self.checkpoint}, "
-                "or leave --ckpt_path out to start a new run"
-            )
-        for text in by_recipe:
-            print(f"note: {text}, which holds")
-        self._take_trainer_settings(config)
-        config = self.config[self.config.subcommand]
-        if fitting and (config.trainer.max_epochs or 0) <= stored.epoch + 1:
-            print(f"note: this run has its {stored.epoch + 1} epochs; raise --trainer.max_epochs")
-
-    def _take_trainer_settings(self, config: Namespace) -> None:
-        """Go on with the trainer settings the run began with; a flag may change them, with a note.
-
-        They stand in the run's config.yaml, as does the precision that was picked.
-        """
-        assert self.checkpoint is not None
-        path = run_folder(self.checkpoint) / "config.yaml"
-        if not path.is_file():
-            return
-        stored: dict[str, Any] = yaml.safe_load(path.read_text())["trainer"]
-        if self.config.subcommand != "fit":
-            stored = {"precision": stored["precision"]}
-        asked = config.trainer.clone()
-        base = {self.config.subcommand: {"trainer": stored}}
-        self.config = self.parser.parse_object(base, self.config)
-        trainer = self.config[self.config.subcommand].trainer
-        for name in sorted(self.flags):
-            key = name.removeprefix("trainer.").partition(".")[0]
-            if name.startswith("trainer.") and trainer[key] != asked[key]:
-                if key != "max_epochs":
-                    print(
-                        f"note: trainer.{key} was {trainer[key]} and is {asked[key]} from here on"
-                    )
-                trainer[key] = asked[key]
-
-    # The run.
+        self.stored = read_settings(self.checkpoint)
+        self.config = resume_settings(
+            self.config,
+            self.parser,
+            self.checkpoint,
+            self.stored,
+            flags=self.flags,
+            linked=self.links.values(),
+        )
 
     def after_instantiate_classes(self) -> None:
         """Hold the checkpoint against the data, and give a tiny model one thread.
