@@ -3,6 +3,7 @@ import re
 import pytest
 import yaml
 
+from vit_lightning.cli.main import main
 from vit_lightning.cli.recipes import find_recipe, recipe_command, recipe_names
 
 NAMES = recipe_names()
@@ -29,3 +30,21 @@ def test_the_head_of_a_recipe_is_a_claim(name):
     assert re.search(r"\d\d\.\d+ %|R2 0\.\d+", head)
     assert yaml.safe_load(text).keys() <= {"data", "model", "trainer"}
     assert recipe_command(name) in head
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_reaches_what_its_head_claims(name, tmp_path, monkeypatch, capsys):
+    head = find_recipe(name).read_text()
+    claim = re.search(r"test (?:(\d+\.\d+) %|R2 (\d\.\d+))", head)
+    monkeypatch.chdir(tmp_path)
+    epochs = re.search(r"--trainer\.max_epochs \d+", head)
+    more = epochs[0].split() if epochs else []
+    assert main([recipe_command(name), "fit", "--config", name, *more]) == 0
+    capsys.readouterr()
+    assert main([recipe_command(name), "test", "--config", name]) == 0
+    reached = re.search(r"test/(?:acc +(\d+\.\d+) %|r2 +(\d\.\d+))", capsys.readouterr().out)
+    if claim[1]:
+        assert float(reached[1]) >= float(claim[1]) - 1.0  # another machine rounds otherwise
+    else:
+        assert float(reached[2]) >= float(claim[2]) - 0.005
