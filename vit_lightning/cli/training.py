@@ -174,7 +174,7 @@ class TrainingCLI(LightningCLI):
         version = None
         run = run_folder(self.checkpoint) if self.checkpoint else None
         if run is not None and run.parent.resolve() == (LOGS / self.recipe).resolve():
-            version = run.name  # go on in the same run
+            version = int(run.name.removeprefix("version_"))  # go on in the same run
             self.save_config_callback = None
         logger = TensorBoardLogger(LOGS, name=self.recipe, version=version, default_hp_metric=False)
         return super().instantiate_trainer(logger=logger, **kwargs)
