@@ -41,7 +41,7 @@ def _run(arguments: list[str]) -> int:
         f"\n{'task':<10} {'train':>9} {'val':>9} {'test':>9} {'seconds':>8}   picture of attention"
     )
     print("\n".join(rows))
-    print("\nReversal: each row of the picture looks at one place, on the anti-diagonal.")
+    print("\nReversal: each row of the picture looks at one place above all, on the anti-diagonal.")
     print("Digits: the heat shows which parts of a picture decide.")
     print(NEXT)
     return 0
