@@ -15,11 +15,11 @@ ALTERNATIVES = re.compile(
 )
 
 
-def run_command(command: Callable[[list[str]], int], argv: Sequence[str] | None) -> int:
+def run_command(command: Callable[[list[str]], object], argv: Sequence[str] | None) -> int:
     """Run a command and turn what it raises into an exit code.
 
     Args:
-        command: takes the arguments without `--debug`.
+        command: takes the arguments without `--debug`; an integer it returns is the exit code.
         argv: the arguments, or None for those of the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -27,7 +27,8 @@ def run_command(command: Callable[[list[str]], int], argv: Sequence[str] | None)
     with contextlib.suppress(ValueError):
         arguments.remove("--debug")
     try:
-        return command(arguments)
+        status = command(arguments)
+        return status if isinstance(status, int) else 0
     except (ValueError, ArgumentError, FileNotFoundError) as error:
         if debug:
             raise

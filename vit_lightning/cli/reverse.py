@@ -29,12 +29,7 @@ def main(argv: Sequence[str] | None = None, command: str = "vit-lightning revers
         argv: the arguments, or None for those of the process.
         command: what the person typed, for the commands this suggests.
     """
-
-    def run(arguments: list[str]) -> int:
-        launch(arguments, command)
-        return 0
-
-    return run_command(run, argv)
+    return run_command(lambda arguments: launch(arguments, command), argv)
 
 
 def launch(arguments: list[str], command: str = "vit-lightning reverse") -> "TrainingCLI":
