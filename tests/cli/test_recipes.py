@@ -32,11 +32,14 @@ def test_the_head_of_a_recipe_is_a_claim(name):
     assert recipe_command(name) in head
 
 
+CLAIM = re.compile(r"test (?:(\d+\.\d+) %|R2 (\d\.\d+))")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if CLAIM.search(find_recipe(n).read_text())])
 def test_a_recipe_reaches_what_its_head_claims(name, tmp_path, monkeypatch, capsys):
     head = find_recipe(name).read_text()
-    claim = re.search(r"test (?:(\d+\.\d+) %|R2 (\d\.\d+))", head)
+    claim = CLAIM.search(head)
     monkeypatch.chdir(tmp_path)
     epochs = re.search(r"--trainer\.max_epochs \d+", head)
     more = epochs[0].split() if epochs else []
