@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from vit_lightning.callbacks import SealedCheckpointIO
 from vit_lightning.cli import checkpoints
 from vit_lightning.cli.checkpoints import (
     StoredSettings,
@@ -19,7 +20,12 @@ PATH = Path("some.ckpt")
 
 
 def stored(datamodule: str | None = "CIFAR10DataModule") -> StoredSettings:
-    return StoredSettings({"num_classes": 10, "mean": 0.5, "lr": 0.1}, {}, datamodule, 3)
+    model = {"num_classes": 10, "mean": 0.5, "lr": 0.1}
+    return StoredSettings(model, {}, datamodule, 3, {}, {}, {})
+
+
+def sealed(content: object, path: Path) -> None:
+    SealedCheckpointIO().save_checkpoint(content, path)
 
 
 def test_flat_writes_dotted_names():
@@ -74,7 +80,7 @@ def test_the_newest_run_that_has_one_is_found(tmp_path, monkeypatch):
     for version in (2, 9, 10, 11):
         (tmp_path / f"mine/version_{version}/checkpoints").mkdir(parents=True)
     for version in (2, 10):  # in the order of numbers, not of letters
-        (tmp_path / f"mine/version_{version}/checkpoints/last.ckpt").touch()
+        sealed({"version": version}, tmp_path / f"mine/version_{version}/checkpoints/last.ckpt")
     path = tmp_path / "mine/version_10/checkpoints/last.ckpt"
     assert find_checkpoint("last", "mine") == path
     assert find_checkpoint(str(path), "other") == path
@@ -84,18 +90,46 @@ def test_the_newest_run_that_has_one_is_found(tmp_path, monkeypatch):
         find_checkpoint("nope.ckpt", "mine")
 
 
-def test_settings_are_read_from_a_checkpoint(tmp_path):
-    content = {
+def test_the_newest_undamaged_one_is_found_and_the_damaged_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(checkpoints, "LOGS", tmp_path)
+    folder = tmp_path / "mine/version_0/checkpoints"
+    for name in ("last", "previous", "best"):
+        sealed({"name": name}, folder / f"{name}.ckpt")
+    for name, after in (("last", "previous"), ("previous", "best")):
+        path = folder / f"{name}.ckpt"
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        assert find_checkpoint("last", "mine") == folder / f"{after}.ckpt"
+        assert f"note: {path} is damaged: it does not match its checksum" in capsys.readouterr().err
+    (folder / "best.ckpt").write_bytes(b"")
+    with pytest.raises(ValueError, match="version_0 has no undamaged checkpoint"):
+        find_checkpoint("last", "mine")
+    for name in ("best", str(folder / "best.ckpt")):  # no other one will do
+        with pytest.raises(ValueError, match=r"best\.ckpt is cut short"):
+            find_checkpoint(name, "mine")
+
+
+def contents() -> dict[str, object]:
+    run = {"epochs": 7, "events": {"a": 5}, "torch": "2.0", "threads": 3, "device": "cpu"}
+    return {
         "hyper_parameters": {"lr": 0.1},
         "datamodule_hyper_parameters": {"seed": 3},
         "MNISTDataModule": {"mean": [0.1]},
-        "epoch": 7,
+        "state_dict": {"w": torch.zeros(2, 3)},
+        "run": run,
     }
-    torch.save(content, tmp_path / "a.ckpt")
-    expected = StoredSettings({"lr": 0.1}, {"seed": 3}, "MNISTDataModule", 7)
-    assert read_settings(tmp_path / "a.ckpt") == expected
+
+
+def test_settings_are_read_from_a_checkpoint(tmp_path):
+    content = contents()
+    sealed(content, tmp_path / "a.ckpt")
+    machine = {"torch": "2.0", "threads": 3, "device": "cpu"}
+    assert read_settings(tmp_path / "a.ckpt") == StoredSettings(
+        {"lr": 0.1}, {"seed": 3}, "MNISTDataModule", 7, {"w": (2, 3)}, {"a": 5}, machine
+    )
     del content["MNISTDataModule"]
-    torch.save(content, tmp_path / "b.ckpt")
+    sealed(content, tmp_path / "b.ckpt")
     assert read_settings(tmp_path / "b.ckpt").datamodule is None
 
 
@@ -109,7 +143,11 @@ class Stranger:
         {"epoch": 7},
         [1, 2],
         torch.zeros(3),
-        {"hyper_parameters": Stranger(), "datamodule_hyper_parameters": {}, "epoch": 0},
+        contents() | {"hyper_parameters": Stranger()},
+        contents() | {"hyper_parameters": [1]},
+        contents() | {"state_dict": {"w": 3}},
+        contents() | {"run": {"epochs": 3}},
+        contents() | {"run": None},
     ],
 )
 def test_what_is_no_checkpoint_of_ours_is_refused(content, tmp_path):

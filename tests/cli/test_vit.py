@@ -118,7 +118,7 @@ def test_resuming_goes_on_in_the_same_run_with_the_stored_settings(trained, caps
     output = capsys.readouterr().out
     assert "note: model.embed_dim is 64 here but 8 in the checkpoint, which holds" in output
     last = torch.load(RUN / "checkpoints/last.ckpt", weights_only=True)
-    assert (last["epoch"], last["global_step"]) == (2, 12)
+    assert (last["run"]["epochs"], last["global_step"]) == (3, 12)
     assert [path.name for path in RUN.parent.iterdir()] == ["version_0"]
 
 
@@ -351,4 +351,4 @@ def test_a_class_count_that_does_not_fit_the_checkpoint(trained, capsys, monkeyp
 
 def test_a_damaged_checkpoint(trained, capsys):
     BEST.write_bytes(BEST.read_bytes()[:5000])
-    assert "best.ckpt is damaged or not a checkpoint of this suite" in mistake(["test"], capsys)
+    assert "best.ckpt is cut short or not a checkpoint of this suite" in mistake(["test"], capsys)

@@ -1,6 +1,7 @@
 """Find checkpoints of earlier runs, and hold the settings they store against those asked for."""
 
 import pickle
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +18,57 @@ def run_folders(recipe: str) -> list[Path]:
 
 
 def find_checkpoint(name: str, recipe: str) -> Path:
-    """Return the file for `--ckpt_path`: "last" or "best" of the newest run, or a path."""
+    """Return the file for `--ckpt_path`: "last" or "best" of the newest run, or a path.
+
+    It is held against its checksum. For "last" the newest one that is undamaged is taken, and those
+    that are not are named.
+    """
+    from vit_lightning.callbacks.checkpoint_file import verify_checkpoint  # late: it needs torch
+
     if name not in ("last", "best"):
         path = Path(name)
         if not path.is_file():
             raise ValueError(f"there is no checkpoint {name!r}; give a path, 'last' or 'best'")
+        verify_checkpoint(path)
         return path
     for run in reversed(run_folders(recipe)):
-        path = run / "checkpoints" / f"{name}.ckpt"
-        if path.is_file():
+        files = checkpoint_files(run)
+        if name == "last" and files:
+            return newest_checkpoint(run)
+        path = run / "checkpoints" / "best.ckpt"
+        if name == "best" and path in files:
+            verify_checkpoint(path)
             return path
     raise ValueError(
         f"no run of {recipe!r} under {LOGS}/ has a {name!r} checkpoint yet; train one with fit"
     )
+
+
+def checkpoint_files(run: Path) -> list[Path]:
+    """Return a run's checkpoints, newest first."""
+    names = ("last.ckpt", "previous.ckpt", "best.ckpt")
+    return [p for name in names if (p := run / "checkpoints" / name).is_file()]
+
+
+def newest_checkpoint(run: Path) -> Path:
+    """Return the newest undamaged checkpoint of a run, and name the damaged ones on the way."""
+    for path in checkpoint_files(run):
+        trouble = damage(path)
+        if trouble is None:
+            return path
+        print(f"note: {trouble}; trying the one before it", file=sys.stderr)
+    raise ValueError(f"{run} has no undamaged checkpoint; start a new run, without --ckpt_path")
+
+
+def damage(path: Path) -> str | None:
+    """Say what is wrong with a file, if anything is."""
+    from vit_lightning.callbacks.checkpoint_file import DamagedCheckpointError, verify_checkpoint
+
+    try:
+        verify_checkpoint(path)
+    except DamagedCheckpointError as error:
+        return str(error)
+    return None
 
 
 def run_folder(checkpoint: Path) -> Path:
@@ -46,13 +85,19 @@ class StoredSettings:
         model: arguments of the model.
         data: arguments of the datamodule.
         datamodule: name of the datamodule's class, if it keeps anything in the checkpoint.
-        epoch: the last epoch that was finished, counted from 0.
+        epochs: how many are finished.
+        shapes: of the weights, by name.
+        events: length of TensorBoard's files, by name.
+        machine: torch's version, the number of threads and the kind of device.
     """
 
     model: dict[str, Any]
     data: dict[str, Any]
     datamodule: str | None
-    epoch: int
+    epochs: int
+    shapes: dict[str, tuple[int, ...]]
+    events: dict[str, int]
+    machine: dict[str, str | int]
 
 
 def read_settings(path: Path) -> StoredSettings:
@@ -61,16 +106,30 @@ def read_settings(path: Path) -> StoredSettings:
 
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        if not isinstance(checkpoint, dict):
-            raise TypeError(f"expected a dict, got {type(checkpoint).__name__}")
+        model, data = checkpoint["hyper_parameters"], checkpoint["datamodule_hyper_parameters"]
+        run = checkpoint["run"]
+        if not all(isinstance(settings, dict) for settings in (model, data)):
+            raise TypeError
         return StoredSettings(
-            checkpoint["hyper_parameters"],
-            checkpoint["datamodule_hyper_parameters"],
+            {str(key): value for key, value in model.items()},
+            {str(key): value for key, value in data.items()},
             # Lightning files what a datamodule keeps under the name of its class.
             next((key for key in checkpoint if key.endswith("DataModule")), None),
-            checkpoint["epoch"],
+            int(run["epochs"]),
+            {str(key): tuple(weight.shape) for key, weight in checkpoint["state_dict"].items()},
+            {str(key): int(length) for key, length in run["events"].items()},
+            {key: run[key] for key in ("torch", "threads", "device")},
         )
-    except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, TypeError, OSError):
+    except (
+        pickle.UnpicklingError,
+        RuntimeError,
+        LookupError,
+        EOFError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OSError,
+    ):
         raise ValueError(f"{path} is damaged or not a checkpoint of this suite") from None
 
 
@@ -103,6 +162,16 @@ def check_sizes(path: Path, stored: StoredSettings, needed: dict[str, Any]) -> N
                 f"the model of {path} has {name}={stored.model[name]}, "
                 f"but the data here need {name}={value}"
             )
+
+
+def check_shapes(path: Path, stored: StoredSettings, weights: dict[str, tuple[int, ...]]) -> None:
+    """Refuse a checkpoint whose weights are not those of the model that its settings describe."""
+    if stored.shapes != weights:
+        names = sorted(stored.shapes.items() ^ weights.items())
+        raise ValueError(
+            f"{path} does not hold the weights that its own settings describe, "
+            f"such as {names[0][0]}"
+        )
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,6 +15,10 @@ ALTERNATIVES = re.compile(
 )
 
 
+class RunError(Exception):
+    """A run failed through no mistake in what was typed: exit code 1."""
+
+
 def run_command(command: Callable[[list[str]], object], argv: Sequence[str] | None) -> int:
     """Run a command and turn what it raises into an exit code.
 
@@ -34,6 +38,11 @@ def run_command(command: Callable[[list[str]], object], argv: Sequence[str] | No
             raise
         print(f"error: {one_sentence(error)}", file=sys.stderr)
         return 2
+    except RunError as error:
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130

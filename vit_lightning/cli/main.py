@@ -7,6 +7,7 @@ from importlib import import_module
 COMMANDS = {
     "reverse": "train a transformer on sequences: reversal, majority, palindromes, sums",
     "vit": "train a Vision Transformer on pictures: digits, MNIST, CIFAR-10",
+    "runs": "list runs, how they stand, and how to resume them",
     "curves": "draw loss and accuracy against epoch from runs",
     "data": "fetch, verify and show the image sets",
 }

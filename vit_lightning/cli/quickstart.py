@@ -15,7 +15,7 @@ Next (in this folder, after `source .venv/bin/activate`):
   tensorboard --logdir lightning_logs                                   watch the curves
   vit-lightning reverse fit --ckpt_path last --trainer.max_epochs 10    go on training
   vit-lightning reverse fit --config palindrome                         another task
-  vit-lightning vit fit --config cifar10-small                          photographs, 15 minutes
+  vit-lightning vit fit --config cifar10-small                          photographs, 10 minutes
   vit-lightning --help                                                  everything else"""
 
 
@@ -65,7 +65,8 @@ def measure(task: str, cli: "TrainingCLI", start: float) -> str:
         cli.datamodule.test_split = split
         accuracy = trainer.test(cli.model, cli.datamodule, verbose=False)[0]["test/acc"]
         figures.append(f"{100 * accuracy:7.2f} %")
-    return f"{task:<10} {' '.join(figures)} {seconds:>8.0f}   {cli.trainer.log_dir}/attention.png"
+    assert cli.guard is not None
+    return f"{task:<10} {' '.join(figures)} {seconds:>8.0f}   {cli.guard.run}/attention.png"
 
 
 if __name__ == "__main__":

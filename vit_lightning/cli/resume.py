@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 from jsonargparse import ArgumentParser, Namespace
 
@@ -45,9 +46,20 @@ def resume_settings(
     check_origin(checkpoint, stored, linked, section.data.class_path.rpartition(".")[2])
     _take_model_and_data(section, checkpoint, stored, flags)
     config = _take_trainer(config, parser, run_folder(checkpoint) / "config.yaml", flags)
-    if command == "fit" and (config[command].trainer.max_epochs or 0) <= stored.epoch + 1:
-        print(f"note: this run has its {stored.epoch + 1} epochs; raise --trainer.max_epochs")
+    if command == "fit" and (config[command].trainer.max_epochs or 0) <= stored.epochs:
+        print(f"note: this run has its {stored.epochs} epochs; raise --trainer.max_epochs")
     return config
+
+
+def machine_notes(stored: StoredSettings, device: str) -> list[str]:
+    """Say what is other than where the checkpoint was written and may change the last bits."""
+    here = {"torch": str(torch.__version__), "threads": torch.get_num_threads(), "device": device}
+    return [
+        f"{name} is {value} here and was {stored.machine[name]}; results may differ in their last "
+        "bits from those of a run without a stop"
+        for name, value in here.items()
+        if stored.machine[name] != value
+    ]
 
 
 def _take_model_and_data(

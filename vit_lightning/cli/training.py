@@ -1,4 +1,4 @@
-"""The LightningCLI behind the training commands: recipes, defaults, resuming, last words."""
+"""The LightningCLI behind the training commands: recipes, defaults, resuming, results."""
 
 import os
 import re
@@ -10,23 +10,24 @@ from typing import Any
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Callback, LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
-from lightning.pytorch.loggers import TensorBoardLogger
 
+from vit_lightning.callbacks import LearningRates, SealedCheckpointIO
 from vit_lightning.cli.checkpoints import (
-    LOGS,
     StoredSettings,
+    check_shapes,
     check_sizes,
     find_checkpoint,
     read_settings,
-    run_folder,
 )
 from vit_lightning.cli.errors import one_sentence
 from vit_lightning.cli.precision import pick_precision
 from vit_lightning.cli.quiet import be_quiet
 from vit_lightning.cli.recipes import with_recipe
-from vit_lightning.cli.resume import resume_settings
+from vit_lightning.cli.resume import machine_notes, resume_settings
+from vit_lightning.cli.run_guard import RunGuard
+from vit_lightning.cli.run_record import RunRecord
 from vit_lightning.viz.curves import format_value
 
 TINY = 200_000  # parameters; below that one thread is as fast as two, and yields to other programs
@@ -74,6 +75,7 @@ class TrainingCLI(LightningCLI):
         self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
         self.stored: StoredSettings | None = None
+        self.guard: RunGuard | None = None  # of a run that trains
         be_quiet(fitting=args[:1] == ["fit"])
         parser = {"exit_on_error": False, "prog": command}
         try:
@@ -81,6 +83,7 @@ class TrainingCLI(LightningCLI):
                 model_class,
                 datamodule_class,
                 subclass_mode_data=True,
+                save_config_callback=None,  # the guard does that
                 seed_everything_default=0,
                 trainer_defaults={"accelerator": "auto", "devices": 1, "num_sanity_val_steps": 0},
                 parser_kwargs={
@@ -107,7 +110,13 @@ class TrainingCLI(LightningCLI):
             action.help = SUBCOMMANDS[action.dest]
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Let the model's sizes follow from the data."""
+        """Let the model's sizes follow from the data, and say how often to save."""
+        parser.add_argument(
+            "--checkpoint.every_minutes",
+            type=float,
+            default=5.0,
+            help="longest time between two checkpoints; every epoch has one in any case",
+        )
         for source, target in self.links.items():
             parser.link_arguments(f"data.{source}", f"model.{target}", apply_on="instantiate")
 
@@ -152,32 +161,31 @@ class TrainingCLI(LightningCLI):
         if self.checkpoint is not None and self.stored is not None:
             needed = {arg: getattr(self.datamodule, name) for name, arg in self.links.items()}
             check_sizes(self.checkpoint, self.stored, needed)
+            weights = self.model.state_dict()
+            shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+            check_shapes(self.checkpoint, self.stored, shapes)
         if self.trainer.world_size > 1:
             raise ValueError(
                 "trainer.devices must be 1: every process would train on the whole set"
             )
         if self._is_tiny() and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)
+        if self.subcommand == "fit" and self.checkpoint is not None and self.stored is not None:
+            device = self.trainer.strategy.root_device.type
+            for note in machine_notes(self.stored, device):
+                print(f"note: {note}")
 
     def _is_tiny(self) -> bool:
         size: int = sum(parameter.numel() for parameter in self.model.parameters())
         return size < TINY
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
-        """Add logger and callbacks that every run has."""
-        if self.subcommand != "fit":
-            self.save_config_callback = None
-            return super().instantiate_trainer(logger=False, enable_checkpointing=False, **kwargs)
-        given = self._get(self.config_init, "trainer")["logger"]
-        if given not in (None, True):
-            return super().instantiate_trainer(**kwargs)
-        version = None
-        run = run_folder(self.checkpoint) if self.checkpoint else None
-        if run is not None and run.parent.resolve() == (LOGS / self.recipe).resolve():
-            version = int(run.name.removeprefix("version_"))  # go on in the same run
-            self.save_config_callback = None
-        logger = TensorBoardLogger(LOGS, name=self.recipe, version=version, default_hp_metric=False)
-        return super().instantiate_trainer(logger=logger, **kwargs)
+        """Leave logging and checkpoints to the guard."""
+        config = self._get(self.config_init, "trainer")
+        given = config["logger"] if self.subcommand == "fit" else False
+        kwargs["logger"] = False if given in (None, True) else given
+        kwargs["plugins"] = [*_as_list(config["plugins"]), SealedCheckpointIO()]
+        return super().instantiate_trainer(**kwargs)
 
     def _instantiate_trainer(self, config: dict[str, Any], callbacks: list[Callback]) -> Trainer:
         if config["precision"] is None:
@@ -185,55 +193,36 @@ class TrainingCLI(LightningCLI):
             config["precision"] = "32-true" if tiny else pick_precision(config["accelerator"])
             self.config[self.subcommand].trainer.precision = config["precision"]  # for resuming
         if self.subcommand == "fit" and not config["fast_dev_run"]:
-            callbacks = [*callbacks, *self._standard_callbacks(config)]
+            settings = self.config[self.subcommand]
+            self.guard = RunGuard(
+                RunRecord(self.command, self.config_name, config["max_epochs"]),
+                self.recipe,
+                self.model,
+                every_minutes=settings.checkpoint.every_minutes,
+                saving=config["enable_checkpointing"] is not False,
+                logging=settings.trainer.logger in (None, True),
+            )
+            others = (
+                [LearningRates(), *self.pictures] if settings.trainer.logger is not False else []
+            )
+            if config["enable_progress_bar"] is not False:
+                others.append(TQDMProgressBar(refresh_rate=20))
+            config["callbacks"] = [*self.guard.callbacks, *_as_list(config["callbacks"]), *others]
+        config["enable_checkpointing"] = False  # Lightning's own
         return super()._instantiate_trainer(config, callbacks)
 
-    def _standard_callbacks(self, config: dict[str, Any]) -> list[Callback]:
-        """Make the callbacks that every run has, unless they are switched off."""
-        callbacks: list[Callback] = []
-        if config["enable_checkpointing"] is not False:
-            best, mode = self.model.monitor, self.model.monitor_mode
-            often: dict[str, Any] = {"save_on_train_epoch_end": True}
-            often["enable_version_counter"] = False
-            callbacks.append(ModelCheckpoint(filename="best", monitor=best, mode=mode, **often))
-            callbacks.append(ModelCheckpoint(filename="last", **often))
-        if config["enable_progress_bar"] is not False:
-            callbacks.append(TQDMProgressBar(refresh_rate=20))
-        if config["logger"]:
-            callbacks += [LearningRateMonitor("step"), *self.pictures]
-        return callbacks
-
     def fit(self, **kwargs: Any) -> None:
-        """Train; when the person stops it, say how to go on."""
-        try:
+        """Train."""
+        if self.guard is None:
             self.trainer.fit(**kwargs)
-        except SystemExit:  # Lightning's answer to Ctrl-C
-            if not self.trainer.interrupted:
-                raise
-            self.after_fit()
-            raise KeyboardInterrupt from None
+            return
+        settings = self._parser("fit").dump(self.config.fit, skip_none=False)
+        self.guard.fit(self.trainer, kwargs, settings, self.checkpoint, self.stored)
 
     def after_fit(self) -> None:
         """Say what was reached, where it is and what to do next."""
-        best = self.trainer.checkpoint_callback
-        if not isinstance(best, ModelCheckpoint) or self.trainer.log_dir is None:
-            return
-        run = Path(self.trainer.log_dir)
-        print(f"\nafter {self.trainer.current_epoch} epochs:")
-        for name, value in sorted(self.trainer.callback_metrics.items()):
-            if name.startswith("val/"):
-                print(f"{name:<13} {format_value(name, float(value))}")
-        if best.monitor is not None and best.best_model_score is not None:
-            score = format_value(best.monitor, float(best.best_model_score))
-            print(f"{'best ' + best.monitor:<13} {score}")
-        print(f"run      {run}")
-        for name in ("best", "last"):
-            print(f"{name:<8} {run / 'checkpoints' / f'{name}.ckpt'}")
-        if (run / "attention.png").is_file():
-            print(f"picture  {run / 'attention.png'}")
-        print(f"watch    tensorboard --logdir {LOGS}")
-        print(f"resume   {self.command} fit --config {self.config_name} --ckpt_path last")
-        print(f"test     {self.command} test --config {self.config_name} --ckpt_path best")
+        if self.guard is not None:
+            self.guard.report(self.trainer)
 
     def validate(self, **kwargs: Any) -> None:
         """Measure on the validation set and print it."""
@@ -247,3 +236,10 @@ class TrainingCLI(LightningCLI):
         print(f"{'checkpoint':<13} {self.checkpoint}")
         for name, value in results[0].items():
             print(f"{name:<13} {format_value(name, value)}")
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return what a Trainer takes as one thing, several or none as a list."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,6 +1,7 @@
 """Batches from tensors in memory: no worker processes, no work per sample.
 
-The order of the samples is a function of (seed, epoch) alone, so it can be had again at any time.
+The order of the samples is a function of (seed, epoch) alone, so it can be had again at any time,
+and a loader can go on in the middle of an epoch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,11 +69,24 @@ class TensorLoader:
         self.keyed = keyed
         self.batch_sampler = None  # Lightning looks here before it looks for a sampler
         self.sampler = EpochSampler(len(self.tensors[0]), shuffle=shuffle, seed=seed)
+        self.position = 0  # batches of this epoch that were handed out
+        self._start = 0  # the batch that the next iteration begins with
 
     def __len__(self) -> int:
         return -(-self.sampler.size // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for step, batch in enumerate(torch.split(self.sampler.order(), self.batch_size)):
-            tensors = tuple(tensor[batch] for tensor in self.tensors)
+        start, self._start = self._start, 0  # an epoch after the one that is resumed is whole
+        batches = torch.split(self.sampler.order(), self.batch_size)
+        for step in range(start, len(batches)):
+            tensors = tuple(tensor[batches[step]] for tensor in self.tensors)
+            self.position = step + 1
             yield (*tensors, (self.sampler.epoch, step)) if self.keyed else tensors
+
+    def state_dict(self) -> dict[str, int]:
+        """Say where in the epoch this is."""
+        return {"position": self.position}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Begin the next iteration there."""
+        self.position = self._start = state_dict["position"]

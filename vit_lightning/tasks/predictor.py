@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from lightning.pytorch import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
-from torchmetrics import Metric, R2Score
+from torchmetrics import MeanMetric, Metric, R2Score
 from torchmetrics.classification import BinaryAccuracy, MulticlassAccuracy
 
 from vit_lightning.models import TransformerPredictor
@@ -73,6 +73,8 @@ class LitPredictor(LightningModule):
         self.objective = objective
         self.metric_name = "r2" if objective == "mean_squared_error" else "acc"
         self.network = TransformerPredictor(input_dim=input_dim, num_classes=num_classes, **network)
+        # A metric of our own, and not Lightning's mean, so that it can be in a checkpoint.
+        self.train_loss = MeanMetric(nan_strategy="disable")
         self.metrics = torch.nn.ModuleDict(
             {f"{stage}_metric": self._new_metric(num_classes) for stage in ("train", "val", "test")}
         )
@@ -133,8 +135,12 @@ class LitPredictor(LightningModule):
         metric = self.metrics[f"{stage}_metric"]
         assert isinstance(metric, Metric)
         metric.update(scores, labels)
-        training = stage == "train"
-        self.log(f"{stage}/loss", loss, on_step=training, on_epoch=True, batch_size=len(symbols))
+        if stage == "train":
+            self.train_loss.update(loss.detach(), len(symbols))
+            self.log("train/loss_step", loss, on_step=True, on_epoch=False)
+            self.log("train/loss_epoch", self.train_loss, on_step=False, on_epoch=True)
+        else:
+            self.log(f"{stage}/loss", loss, on_epoch=True, batch_size=len(symbols))
         self.log(f"{stage}/{self.metric_name}", metric, on_step=False, on_epoch=True, prog_bar=True)
         return loss
 

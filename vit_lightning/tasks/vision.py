@@ -8,7 +8,7 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
-from torchmetrics import MetricCollection
+from torchmetrics import MeanMetric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
 
 from vit_lightning.models import VisionTransformer
@@ -77,6 +77,8 @@ class LitViT(LightningModule):
                 ),
             }
         )
+        # A metric of our own, and not Lightning's mean, so that it can be in a checkpoint.
+        self.train_loss = MeanMetric(nan_strategy="disable")
         self.train_acc = MulticlassAccuracy(num_classes, average="micro")
         self.val_metrics = accuracy.clone(prefix="val/")
         self.test_metrics = accuracy.clone(prefix="test/")
@@ -105,8 +107,10 @@ class LitViT(LightningModule):
         logits = self(images).float()
         loss = F.cross_entropy(logits, targets)
         labels = targets.argmax(-1) if targets.is_floating_point() else targets
+        self.train_loss.update(loss.detach(), len(images))
         self.train_acc.update(logits.detach(), labels)
-        self.log("train/loss", loss, on_step=True, on_epoch=True, batch_size=len(images))
+        self.log("train/loss_step", loss, on_step=True, on_epoch=False)
+        self.log("train/loss_epoch", self.train_loss, on_step=False, on_epoch=True)
         self.log("train/acc", self.train_acc, on_step=False, on_epoch=True, prog_bar=True)
         return loss
 
