@@ -117,6 +117,13 @@ def contents() -> dict[str, object]:
         "datamodule_hyper_parameters": {"seed": 3},
         "MNISTDataModule": {"mean": [0.1]},
         "state_dict": {"w": torch.zeros(2, 3)},
+        "optimizer_states": [{}],
+        "lr_schedulers": [{}],
+        "loops": {"fit_loop": {"epoch_progress": {}}},
+        "callbacks": {"RunCheckpoint": {"best_score": None}},
+        "epoch": 7,
+        "global_step": 70,
+        "pytorch-lightning_version": "2.6",
         "run": run,
     }
 
@@ -148,6 +155,9 @@ class Stranger:
         contents() | {"state_dict": {"w": 3}},
         contents() | {"run": {"epochs": 3}},
         contents() | {"run": None},
+        contents() | {"lr_schedulers": []},
+        contents() | {"loops": {"fit_loop": {}}},
+        contents() | {"callbacks": {}},
     ],
 )
 def test_what_is_no_checkpoint_of_ours_is_refused(content, tmp_path):

@@ -39,7 +39,9 @@ def trained(capsys) -> str:
 def test_fit_leaves_everything_in_the_run_folder_and_says_so(trained):
     for name in ("checkpoints/best.ckpt", "checkpoints/last.ckpt", "attention.png", "config.yaml"):
         assert (RUN / name).is_file()
-    assert re.search(r"after 2 epochs:\nval/acc +\d+\.\d\d %\nval/loss +\d+\.\d+\n", trained)
+    assert re.search(
+        r"after 2 epochs, 8 steps:\nval/acc +\d+\.\d\d %\nval/loss +\d+\.\d+\n", trained
+    )
     assert re.search(r"best val/loss +\d+\.\d+", trained)
     for line in (
         f"run      {RUN}",

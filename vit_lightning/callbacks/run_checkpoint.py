@@ -82,7 +82,6 @@ class RunCheckpoint(Callback):
         self.best_epoch: int | None = None
         self.epochs = 0  # of the latest checkpoint
         self.step = 0
-        self.started = False
         self._moment: Moment | None = None
         self._restored: State | None = None
         self._validated = False
@@ -105,7 +104,6 @@ class RunCheckpoint(Callback):
             set_random_states(self._restored["random"])
             set_metric_states(pl_module, self._restored["metrics"])
             self._restored = None
-        self.started = True
         self._saved_at = time.monotonic()
         if not (self.folder / "last.ckpt").is_file():
             self._save(trainer, self._take(pl_module, None))

@@ -100,19 +100,41 @@ class StoredSettings:
     machine: dict[str, str | int]
 
 
+STRUCTURE: dict[str, type] = {
+    "hyper_parameters": dict,
+    "datamodule_hyper_parameters": dict,
+    "state_dict": dict,
+    "optimizer_states": list,
+    "lr_schedulers": list,
+    "loops": dict,
+    "callbacks": dict,
+    "run": dict,
+    "epoch": int,
+    "global_step": int,
+    "pytorch-lightning_version": str,
+}
+
+
 def read_settings(path: Path) -> StoredSettings:
     """Read a checkpoint's settings without running any code that a stranger may have put in it."""
     import torch  # late: finding a run's folder should not wait for it
 
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        model, data = checkpoint["hyper_parameters"], checkpoint["datamodule_hyper_parameters"]
-        run = checkpoint["run"]
-        if not all(isinstance(settings, dict) for settings in (model, data)):
+        # Lightning passes over what is missing here in silence.
+        whole = (
+            isinstance(checkpoint, dict)
+            and all(isinstance(checkpoint[key], kind) for key, kind in STRUCTURE.items())
+            and len(checkpoint["optimizer_states"]) == len(checkpoint["lr_schedulers"]) == 1
+            and "epoch_progress" in checkpoint["loops"]["fit_loop"]
+            and "best_score" in checkpoint["callbacks"]["RunCheckpoint"]
+        )
+        if not whole:
             raise TypeError
+        run = checkpoint["run"]
         return StoredSettings(
-            {str(key): value for key, value in model.items()},
-            {str(key): value for key, value in data.items()},
+            {str(key): value for key, value in checkpoint["hyper_parameters"].items()},
+            {str(key): value for key, value in checkpoint["datamodule_hyper_parameters"].items()},
             # Lightning files what a datamodule keeps under the name of its class.
             next((key for key in checkpoint if key.endswith("DataModule")), None),
             int(run["epochs"]),

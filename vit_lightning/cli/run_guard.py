@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import LambdaCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from vit_lightning.callbacks import RunCheckpoint, RunStopped, StopOnDivergence
@@ -66,7 +67,9 @@ class RunGuard:
             self.signals.asked,
             self._note,
         )
-        self.callbacks: list[Callback] = [StopOnDivergence()]
+        self.started = False
+        starts = LambdaCallback(on_train_start=lambda *_: setattr(self, "started", True))
+        self.callbacks: list[Callback] = [starts, StopOnDivergence()]
         if saving:
             self.callbacks = [self.checkpoints, self.signals, *self.callbacks]
 
@@ -143,7 +146,7 @@ class RunGuard:
             self._write("crashed")
             raise self._in_words(error, trainer, checkpoint) from error
         finally:
-            if not checkpoint_files(self.run) and trainer.global_step == 0:
+            if not checkpoint_files(self.run) and not self.started:
                 shutil.rmtree(self.run)  # nothing came of it
 
     def _in_words(self, error: Exception, trainer: Trainer, checkpoint: Path | None) -> Exception:
@@ -153,13 +156,13 @@ class RunGuard:
         if words:
             return RunError(words)
         unfit = isinstance(error, RuntimeError | LookupError | TypeError | AttributeError)
-        if unfit and checkpoint is not None and not self.checkpoints.started:
+        if unfit and checkpoint is not None and not self.started:
             return ValueError(f"{checkpoint} does not hold what this run needs: {error}")
         return error
 
     def report(self, trainer: Trainer) -> None:
         """Say what was reached, where it is and what to do next."""
-        print(f"\nafter {trainer.current_epoch} epochs:")
+        print(f"\nafter {trainer.current_epoch} epochs, {trainer.global_step} steps:")
         for name, value in sorted(trainer.callback_metrics.items()):
             if name.startswith("val/"):
                 print(f"{name:<13} {format_value(name, float(value))}")

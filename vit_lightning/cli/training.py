@@ -21,11 +21,12 @@ from vit_lightning.cli.checkpoints import (
     find_checkpoint,
     read_settings,
 )
-from vit_lightning.cli.errors import one_sentence
+from vit_lightning.cli.errors import RunError, one_sentence
 from vit_lightning.cli.precision import pick_precision
 from vit_lightning.cli.quiet import be_quiet
 from vit_lightning.cli.recipes import with_recipe
 from vit_lightning.cli.resume import machine_notes, resume_settings
+from vit_lightning.cli.run_failure import is_out_of_memory
 from vit_lightning.cli.run_guard import RunGuard
 from vit_lightning.cli.run_record import RunRecord
 from vit_lightning.viz.curves import format_value
@@ -101,6 +102,10 @@ class TrainingCLI(LightningCLI):
             )
         except MisconfigurationException as error:
             raise ValueError(str(error)) from error
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise RunError("out of memory; make the model or --data.batch_size smaller") from error
 
     def setup_parser(self, *args: Any, **kwargs: Any) -> None:
         """Describe the subcommands in our words rather than those of Trainer's docstrings."""
