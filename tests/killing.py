@@ -124,14 +124,15 @@ def step_of(path: Path) -> int:
 
 
 def scalars(run: Path) -> Scalars:
-    """Return everything that was logged, in the order of the files."""
-    found: Scalars = []
-    for path in sorted(run.glob("events.out.tfevents.*")):
-        for event in LegacyEventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.HasField("simple_value"):
-                    found.append((value.tag, event.step, value.simple_value))
-    return found
+    """Return everything that was logged, in the order in which the files were begun."""
+    files = [list(LegacyEventFileLoader(str(p)).Load()) for p in run.glob("events.out.tfevents.*")]
+    return [
+        (value.tag, event.step, value.simple_value)
+        for events in sorted(files, key=lambda events: float(events[0].wall_time))
+        for event in events
+        for value in event.summary.value
+        if value.HasField("simple_value")
+    ]
 
 
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
@@ -163,9 +164,10 @@ def compare(one: Path, other: Path) -> None:
         ]
         for checkpoint in pair:
             del checkpoint["run"]["events"]  # the files have other names
-        assert differences(*pair) == []
+        found = differences(*pair)
+        assert not found, found
     logged = [scalars(run) for run in (one, other)]
-    assert logged[0] == logged[1]
+    assert logged[0] == logged[1], set(logged[0]) ^ set(logged[1])
     for tag in {tag for tag, _, _ in logged[1]} - {"epoch"}:
         steps = [step for t, step, _ in logged[1] if t == tag]
         assert steps == sorted(set(steps)), f"{tag} has a step twice, or out of order"

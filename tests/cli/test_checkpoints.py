@@ -21,7 +21,7 @@ PATH = Path("some.ckpt")
 
 def stored(datamodule: str | None = "CIFAR10DataModule") -> StoredSettings:
     model = {"num_classes": 10, "mean": 0.5, "lr": 0.1}
-    return StoredSettings(model, {}, datamodule, 3, {}, {}, {})
+    return StoredSettings(model, {}, datamodule, 3, 30, {}, {}, {})
 
 
 def sealed(content: object, path: Path) -> None:
@@ -133,7 +133,7 @@ def test_settings_are_read_from_a_checkpoint(tmp_path):
     sealed(content, tmp_path / "a.ckpt")
     machine = {"torch": "2.0", "threads": 3, "device": "cpu"}
     assert read_settings(tmp_path / "a.ckpt") == StoredSettings(
-        {"lr": 0.1}, {"seed": 3}, "MNISTDataModule", 7, {"w": (2, 3)}, {"a": 5}, machine
+        {"lr": 0.1}, {"seed": 3}, "MNISTDataModule", 7, 70, {"w": (2, 3)}, {"a": 5}, machine
     )
     del content["MNISTDataModule"]
     sealed(content, tmp_path / "b.ckpt")

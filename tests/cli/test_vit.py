@@ -96,7 +96,7 @@ def picture(path: str, size: tuple[int, int] = (19, 11), mode: str = "RGB") -> s
 def test_fit_leaves_everything_in_the_run_folder_and_says_so(trained):
     for name in ("checkpoints/best.ckpt", "checkpoints/last.ckpt", "attention.png", "config.yaml"):
         assert (RUN / name).is_file()
-    assert re.search(r"after 2 epochs:\nval/acc +\d+\.\d\d %\nval/acc_top5 ", trained)
+    assert re.search(r"after 2 epochs, 8 steps:\nval/acc +\d+\.\d\d %\nval/acc_top5 ", trained)
     assert re.search(r"^best val/acc +\d+\.\d\d %$", trained, re.MULTILINE)
     assert f"picture  {RUN}/attention.png" in trained
     assert "test     vit-lightning vit test --config digits --ckpt_path best" in trained

@@ -49,3 +49,24 @@ def test_keyed_batches_tell_epoch_and_number():
 def test_bad_batch_size():
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         TensorLoader((torch.arange(3),), 0)
+
+
+@pytest.mark.parametrize("position", range(6))
+def test_it_goes_on_in_the_middle_of_an_epoch(position):
+    def loader() -> TensorLoader:
+        new = TensorLoader((torch.arange(53),), 11, shuffle=True, seed=3, keyed=True)
+        new.sampler.set_epoch(2)
+        return new
+
+    first = loader()
+    whole = [(numbers.tolist(), key) for numbers, key in first]
+    stopped = loader()
+    batches = iter(stopped)
+    for _ in range(position):
+        next(batches)
+    assert stopped.state_dict() == {"position": position}
+    resumed = loader()
+    resumed.load_state_dict(stopped.state_dict())
+    assert resumed.state_dict() == {"position": position}
+    assert [(numbers.tolist(), key) for numbers, key in resumed] == whole[position:]
+    assert [(numbers.tolist(), key) for numbers, key in resumed] == whole  # the next one is whole

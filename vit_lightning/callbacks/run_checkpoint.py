@@ -6,8 +6,6 @@ checkpoint is taken between two steps, when everything about the one before is d
 """
 
 import contextlib
-import copy
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +14,23 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
 from torch.optim import Optimizer
 from torchmetrics import Metric
 
 from vit_lightning.callbacks.checkpoint_file import sync_folder, write_file
-from vit_lightning.callbacks.event_files import event_lengths
+from vit_lightning.callbacks.run_state import (
+    State,
+    check_weights,
+    logged,
+    metric_states,
+    metrics_of,
+    random_states,
+    set_metric_states,
+    set_progress,
+    set_random_states,
+)
 
-State = dict[str, Any]
+SHARE = 0.02  # of the time that saving after short epochs may take
 
 
 class RunStopped(Exception):
@@ -49,8 +56,10 @@ class RunCheckpoint(Callback):
     """Keep the latest checkpoint, the one before it and the best, as `last`, `previous`, `best`.
 
     They are written when training starts, after every epoch, every so many minutes, when the run is
-    asked to stop and, if the weights are still those of the step before, when it fails. This must
-    be the first of the callbacks, so that none has logged anything about the coming step.
+    asked to stop, at the end and, if the weights are still those of the step before, when it fails.
+    Epochs so short that saving each would take over 2 % of the time are passed over, but for the
+    best and the last. This must be the first of the callbacks, so that none has logged anything
+    about the coming step.
 
     Args:
         folder: where they go.
@@ -82,46 +91,54 @@ class RunCheckpoint(Callback):
         self.best_epoch: int | None = None
         self.epochs = 0  # of the latest checkpoint
         self.step = 0
+        self._metrics: dict[str, Metric] = {}
         self._moment: Moment | None = None
         self._restored: State | None = None
-        self._validated = False
+        self._score: float | None = None  # the latest of this epoch
+        self._validated = False  # since the last step
         self._saved_at = 0.0
+        self._save_seconds = 0.0
 
     def state_dict(self) -> State:
-        """Remember the best across a stop."""
-        return {"best_score": self.best_score, "best_epoch": self.best_epoch}
+        """Remember the best across a stop, and what was measured since the last epoch."""
+        best = {"best_score": self.best_score, "best_epoch": self.best_epoch}
+        return best | {"score": self._score}
 
     def load_state_dict(self, state_dict: State) -> None:
         """Take it up again."""
         self.best_score = state_dict["best_score"]
         self.best_epoch = state_dict["best_epoch"]
+        self._score = state_dict["score"]
 
     # When to save
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Go on where the checkpoint was written; in a new run, write the first."""
+        self._metrics = metrics_of(pl_module)
         if self._restored is not None:
             set_random_states(self._restored["random"])
-            set_metric_states(pl_module, self._restored["metrics"])
+            set_metric_states(self._metrics, self._restored["metrics"])
             self._restored = None
         self._saved_at = time.monotonic()
         if not (self.folder / "last.ckpt").is_file():
-            self._save(trainer, self._take(pl_module, None))
+            self._save(trainer, self._take(None))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the epoch before."""
         if trainer.current_epoch > self.epochs:
-            self._save_epoch(trainer, pl_module)
+            self._save_epoch(trainer, sparing=not self.stop_asked())
         self._stop_if_asked()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the last epoch."""
         if trainer.current_epoch > self.epochs:
-            self._save_epoch(trainer, pl_module)
+            self._save_epoch(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Remember that there are new figures."""
-        self._validated = not trainer.sanity_checking
+        """Remember the score."""
+        if not trainer.sanity_checking and self.monitor in trainer.callback_metrics:
+            self._score = float(trainer.callback_metrics[self.monitor])
+        self._validated = True
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
@@ -132,7 +149,7 @@ class RunCheckpoint(Callback):
         if batch_idx % trainer.accumulate_grad_batches or batch_idx == 0 or self._validated:
             self._validated = False
             return
-        self._moment = self._take(pl_module, batch_idx)
+        self._moment = self._take(batch_idx)
         overdue = time.monotonic() - self._saved_at >= 60 * self.every_minutes
         if overdue or self.stop_asked():
             self._save(trainer, self._moment)
@@ -158,16 +175,17 @@ class RunCheckpoint(Callback):
 
     # What is saved
 
-    def _take(self, pl_module: LightningModule, batch: int | None) -> Moment:
-        return Moment(batch, random_states(), metric_states(pl_module))
+    def _take(self, batch: int | None) -> Moment:
+        return Moment(batch, random_states(), metric_states(self._metrics))
 
-    def _save_epoch(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        score = trainer.callback_metrics.get(self.monitor)
-        best = self._validated and score is not None and self._is_better(float(score))
-        if best and score is not None:
-            self.best_score, self.best_epoch = float(score), trainer.current_epoch
-        self._validated = False
-        self._save(trainer, self._take(pl_module, None), best=best)
+    def _save_epoch(self, trainer: Trainer, *, sparing: bool = False) -> None:
+        best = self._score is not None and self._is_better(self._score)
+        if best:
+            self.best_score, self.best_epoch = self._score, trainer.current_epoch
+        self._score = None
+        too_soon = time.monotonic() - self._saved_at < self._save_seconds / SHARE
+        if best or not (sparing and too_soon):
+            self._save(trainer, self._take(None), best=best)
 
     def _is_better(self, score: float) -> bool:
         if self.best_score is None:
@@ -175,6 +193,7 @@ class RunCheckpoint(Callback):
         return score < self.best_score if self.mode == "min" else score > self.best_score
 
     def _save(self, trainer: Trainer, moment: Moment, *, best: bool = False) -> None:
+        start = time.monotonic()
         check_weights(trainer)
         self._moment = moment
         new = self.folder / "next.ckpt"
@@ -189,6 +208,7 @@ class RunCheckpoint(Callback):
         new.replace(last)
         sync_folder(self.folder)
         self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - start
         self.epochs, self.step = trainer.current_epoch, trainer.global_step
         self.on_saved(self)
 
@@ -217,90 +237,3 @@ class RunCheckpoint(Callback):
         self._restored = checkpoint["run"]
         self.epochs = checkpoint["run"]["epochs"]
         self.step = checkpoint["global_step"]
-
-
-def check_weights(trainer: Trainer) -> None:
-    """Refuse to save weights that are of no use.
-
-    Raises:
-        FloatingPointError: if one is infinite or not a number.
-    """
-    weights = [weight.detach() for weight in trainer.lightning_module.parameters()]
-    if not bool(torch.nn.utils.get_total_norm(weights).isfinite()):
-        raise FloatingPointError(f"the weights are not finite after step {trainer.global_step}")
-
-
-def random_states() -> State:
-    """Return the states of the generators that dropout, say, draws from."""
-    states: State = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    if torch.backends.mps.is_available():
-        states["mps"] = torch.mps.get_rng_state()
-    return states
-
-
-def set_random_states(states: State) -> None:
-    """Put the generators into these states, as far as they are there."""
-    torch.set_rng_state(states["torch"])
-    version, internal, gauss = states["python"]
-    random.setstate((version, tuple(internal), gauss))
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(states["cuda"])
-    if "mps" in states and torch.backends.mps.is_available():
-        torch.mps.set_rng_state(states["mps"])
-
-
-def _metrics(module: LightningModule) -> dict[str, Metric]:
-    return {name: m for name, m in module.named_modules() if isinstance(m, Metric)}
-
-
-def metric_states(module: LightningModule) -> State:
-    """Return what the metrics that were updated have counted so far."""
-    return {
-        name: {
-            "states": {key: copy.deepcopy(value) for key, value in metric.metric_state.items()},
-            "updates": metric.update_count,
-        }
-        for name, metric in _metrics(module).items()
-        if metric.update_called
-    }
-
-
-def set_metric_states(module: LightningModule, states: State) -> None:
-    """Let the metrics go on counting from there."""
-    metrics = _metrics(module)
-    for name, state in states.items():
-        for key, value in state["states"].items():
-            setattr(metrics[name], key, value)
-        metrics[name]._update_count = state["updates"]
-
-
-def set_progress(loop: State, batch: int | None) -> None:
-    """Set the counters of a checkpoint to a point between two steps.
-
-    Args:
-        loop: the state of Lightning's fit loop.
-        batch: batches of the epoch that are done; None between two epochs.
-    """
-    if batch is None:
-        for counts in (loop["epoch_progress"]["total"], loop["epoch_progress"]["current"]):
-            counts["ready"] = counts["started"] = counts["processed"] = counts["completed"]
-        return
-    progress = loop["epoch_loop.batch_progress"]
-    begun = progress["current"]["completed"] - batch  # of a step that takes several batches
-    for counts in (progress["total"], progress["current"]):
-        done = counts["completed"] - begun
-        counts["ready"] = counts["started"] = counts["processed"] = counts["completed"] = done
-    progress["is_last_batch"] = False
-    for loader in loop["state_dict"].get("combined_loader", []):
-        loader["position"] = batch
-
-
-def logged(trainer: Trainer) -> dict[str, int]:
-    """Write out what was logged, and say how long the files are."""
-    logger = trainer.logger
-    if not isinstance(logger, TensorBoardLogger):
-        return {}
-    logger.experiment.flush()
-    return event_lengths(Path(logger.log_dir))

@@ -86,6 +86,7 @@ class StoredSettings:
         data: arguments of the datamodule.
         datamodule: name of the datamodule's class, if it keeps anything in the checkpoint.
         epochs: how many are finished.
+        step: optimizer steps taken.
         shapes: of the weights, by name.
         events: length of TensorBoard's files, by name.
         machine: torch's version, the number of threads and the kind of device.
@@ -95,6 +96,7 @@ class StoredSettings:
     data: dict[str, Any]
     datamodule: str | None
     epochs: int
+    step: int
     shapes: dict[str, tuple[int, ...]]
     events: dict[str, int]
     machine: dict[str, str | int]
@@ -138,6 +140,7 @@ def read_settings(path: Path) -> StoredSettings:
             # Lightning files what a datamodule keeps under the name of its class.
             next((key for key in checkpoint if key.endswith("DataModule")), None),
             int(run["epochs"]),
+            checkpoint["global_step"],
             {str(key): tuple(weight.shape) for key, weight in checkpoint["state_dict"].items()},
             {str(key): int(length) for key, length in run["events"].items()},
             {key: run[key] for key in ("torch", "threads", "device")},

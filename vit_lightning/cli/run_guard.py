@@ -100,9 +100,13 @@ class RunGuard:
             if checkpoint is not None and stored is not None:
                 self._take_over(checkpoint, stored)
             if self.logging:
-                version = int(self.run.name.removeprefix("version_"))
                 trainer.logger = TensorBoardLogger(
-                    LOGS, name=self.recipe, version=version, default_hp_metric=False
+                    LOGS,
+                    name=self.recipe,
+                    version=int(self.run.name.removeprefix("version_")),
+                    default_hp_metric=False,
+                    # A TensorBoard that is open has read what is now taken back.
+                    purge_step=stored.step if stored else None,
                 )
             self._write("running")
             self._train(trainer, arguments, checkpoint)

@@ -120,7 +120,7 @@ class TrainingCLI(LightningCLI):
             "--checkpoint.every_minutes",
             type=float,
             default=5.0,
-            help="longest time between two checkpoints; every epoch has one in any case",
+            help="longest time between two checkpoints; all but very short epochs end with one",
         )
         for source, target in self.links.items():
             parser.link_arguments(f"data.{source}", f"model.{target}", apply_on="instantiate")
