@@ -118,6 +118,8 @@ class RunCheckpoint(Callback):
         if self._restored is not None:
             set_random_states(self._restored["random"])
             set_metric_states(self._metrics, self._restored["metrics"])
+            if self._restored["batch"] is None:  # with max_steps Lightning would not see that
+                trainer.fit_loop.epoch_loop.restarting = False
             self._restored = None
         self._saved_at = time.monotonic()
         if not (self.folder / "last.ckpt").is_file():
@@ -221,6 +223,7 @@ class RunCheckpoint(Callback):
             return
         set_progress(checkpoint["loops"]["fit_loop"], moment.batch)
         checkpoint["run"] = {
+            "batch": moment.batch,
             "random": moment.random,
             "metrics": moment.metrics,
             "events": logged(trainer),

@@ -84,6 +84,8 @@ def set_progress(loop: State, batch: int | None) -> None:
         loop: the state of Lightning's fit loop.
         batch: batches of the epoch that are done; None between two epochs.
     """
+    for loader in loop["state_dict"].get("combined_loader", []):
+        loader["position"] = batch or 0
     if batch is None:
         for counts in (loop["epoch_progress"]["total"], loop["epoch_progress"]["current"]):
             counts["ready"] = counts["started"] = counts["processed"] = counts["completed"]
@@ -97,8 +99,6 @@ def set_progress(loop: State, batch: int | None) -> None:
     steps = loop["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]
     for counts in (steps["total"], steps["current"]):
         counts["ready"] = counts["completed"]  # a step that failed had begun
-    for loader in loop["state_dict"].get("combined_loader", []):
-        loader["position"] = batch
 
 
 def logged(trainer: Trainer) -> dict[str, int]:
