@@ -9,6 +9,7 @@ COMMANDS = {
     "vit": "train a Vision Transformer on pictures: digits, MNIST, CIFAR-10",
     "curves": "draw loss and accuracy against epoch from runs",
     "data": "fetch, verify and show the image sets",
+    "bench": "measure how fast this machine trains, beside other people's libraries",
 }
 
 HELP = """usage: vit-lightning COMMAND ...
