@@ -30,6 +30,7 @@ def test_what_a_reader_needs_to_know(tmp_path, monkeypatch):
     assert machine["cores"] == 1  # two threads of one core
     assert machine["instructions"] == "avx2 avx512f amx_tile"
     assert machine["threads"] == 3
+    assert machine["load"] >= 0
     assert machine["torch"] == torch.__version__.partition("+")[0]
 
 

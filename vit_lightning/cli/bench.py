@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from vit_lightning.cli.bench_parts import Part, Row, Wish
     from vit_lightning.cli.bench_rounds import Rounds
 
+BUSY = 0.5  # load of the machine from which on the figures are in doubt
+
 EXAMPLES = """parts:
 {parts}
 
@@ -107,6 +109,8 @@ def _run(arguments: list[str], command: str) -> int:
     machine = describe_machine(wish.threads)
     for name, value in machine.items():
         print(f"{name:<13} {value}")
+    if float(machine["load"]) > BUSY:
+        print(f"note: other programs are at work (load {machine['load']}); figures will be too low")
     folder = _new_folder()
     if args.json is not None:
         write_json(args.json, [])  # if it cannot be written, better to know before the hour
@@ -151,7 +155,7 @@ def _report(
     part: "Part",
     rows: "list[Row]",
     sizes: Sizes,
-    machine: dict[str, str | int],
+    machine: dict[str, str | float],
     folder: Path,
 ) -> None:
     """Print the table and what it says, and draw it."""

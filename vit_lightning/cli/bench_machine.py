@@ -10,7 +10,7 @@ CPUINFO = Path("/proc/cpuinfo")
 TELLING = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "bf16", "sve")
 
 
-def describe_machine(threads: int) -> dict[str, str | int]:
+def describe_machine(threads: int) -> dict[str, str | float]:
     """Describe this machine, in the words a reader of the figures needs."""
     info = _first_processor()
     flags = (info.get("flags") or info.get("Features") or "").split()
@@ -22,6 +22,7 @@ def describe_machine(threads: int) -> dict[str, str | int]:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "torch": version("torch"),
         "threads": threads,
+        "load": _load(),
     }
 
 
@@ -36,6 +37,11 @@ def usable_cores() -> int:
         if int(block.get("processor", -1)) in allowed
     }
     return len(cores) or len(allowed)
+
+
+def _load() -> float:
+    """Return how many processes have been at work in the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0
 
 
 def _memory_gb() -> int:

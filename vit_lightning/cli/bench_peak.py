@@ -10,14 +10,22 @@ from pathlib import Path
 STATUS = Path("/proc/self/status")
 
 
+def release_memory() -> None:
+    """Give back what is free, for contenders that wait must not take memory from the one at work.
+
+    Where the C library has no such call, nothing happens.
+    """
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def mark_peak() -> int:
     """Give back what is free, forget the peak so far where the system can, and return bytes in use.
 
     Elsewhere than on Linux the peak so far is returned, and what stays below it does not show.
     """
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    release_memory()
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return _status("VmRSS") or peak_bytes()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vit_lightning.cli.bench_gate import Gate
 from vit_lightning.cli.bench_gemm import measure_limit
 from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_peak import mark_peak, peak_bytes
+from vit_lightning.cli.bench_peak import mark_peak, peak_bytes, release_memory
 from vit_lightning.cli.bench_peers import PEERS, is_installed
 from vit_lightning.cli.bench_report import by_job, find_row, number, percent, spread, summarize
 from vit_lightning.cli.bench_sizes import Sizes
@@ -51,6 +51,7 @@ def measure(job: Job, gate: Gate) -> None:
     kind = arithmetic(job.setting)
     for _ in range(2):  # compile, fill caches, make the optimizer's state
         step()
+    release_memory()
     for _ in gate:
         before = mark_peak()
         step()
@@ -60,6 +61,7 @@ def measure(job: Job, gate: Gate) -> None:
             peak_mb=(peak_bytes() - before) / 1e6,
             arithmetic=kind,
         )
+        release_memory()
 
 
 def rows(samples: Sequence[Sample]) -> list[Row]:

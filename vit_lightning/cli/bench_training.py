@@ -27,15 +27,18 @@ def arithmetic(setting: str) -> str:
 
 
 def our_step(shape: Shape, setting: str, **network: Any) -> Step:
-    """Make a step of ours: the loss, optimizer and schedule of `LitViT`, as the Trainer runs them.
+    """Make a step of ours: `LitViT` with its optimizer and schedule, set up as the Trainer does.
 
     Args:
         shape: of model and batch.
         setting: one of `SETTINGS`, or "default".
         network: further arguments of the model.
     """
+    from lightning.pytorch import Trainer
+
     from vit_lightning.tasks import LitViT
 
+    kind = arithmetic(setting)
     lit = LitViT(
         shape.image_size,
         3,
@@ -46,21 +49,27 @@ def our_step(shape: Shape, setting: str, **network: Any) -> Step:
         num_heads=shape.num_heads,
         dim_feedforward=shape.dim_feedforward,
         dropout=shape.dropout,
-        max_iters=1_000_000,
         **network,
     )
-    if setting == "default":
-        lit.configure_model()  # whatever the suite does to a model before it trains
+    lit.trainer = Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=1_000_000,
+        precision="bf16-mixed" if kind == "bf16" else "32-true",
+        logger=False,
+        enable_checkpointing=False,
+    )
+    # In the Trainer's order, so that whatever the suite does before it trains is done here too.
+    lit.setup("fit")
+    lit.configure_model()
     if setting.endswith("compile"):
         lit.network.compile()
     configured: Any = lit.configure_optimizers()
+    lit.on_fit_start()
     scheduler = configured["lr_scheduler"]["scheduler"]
     images, labels = _batch(shape)
     step = _step(
-        lambda: lit.training_step((images, labels), 0),
-        lit,
-        configured["optimizer"],
-        arithmetic(setting),
+        lambda: F.cross_entropy(lit(images).float(), labels), lit, configured["optimizer"], kind
     )
 
     def step_and_schedule() -> None:

@@ -25,6 +25,8 @@ def serve(job: Job, gate: Gate) -> int:
     torch.manual_seed(0)
     try:
         find_part(job.part).measure(job, gate)
+    except (SystemExit, KeyboardInterrupt):
+        return 0  # no more turns; a Trainer turns the one into the other
     except Exception as error:
         gate.fail(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
         raise
