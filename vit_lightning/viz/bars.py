@@ -95,6 +95,8 @@ def _draw(ax: Axes, panel: Panel) -> None:
     colors = _colors(series, panel.highlight)
     high = max([bar.value * (1 + bar.spread) for bar in panel.bars] + list(panel.limits.values()))
     width = min(places.width, 0.42)
+    longest = max(len(format_value(bar.value)) for bar in panel.bars)
+    upright = len(panel.bars) * longest > 100  # side by side they would overlap
     for name in series:
         bars = [bar for bar in panel.bars if bar.series == name]
         centers = [places.centers[bar.group, name] for bar in bars]
@@ -118,7 +120,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
                 ha="center",
                 va="bottom",
                 fontsize=9 if len(panel.bars) <= 24 else 7.5,
-                rotation=0 if len(panel.bars) <= 28 else 90,
+                rotation=90 if upright else 0,
                 fontweight="bold" if name == panel.highlight else "normal",
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
                 zorder=4,  # a limit that runs through it must not make it unreadable
