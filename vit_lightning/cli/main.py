@@ -10,6 +10,7 @@ COMMANDS = {
     "runs": "list runs, how they stand, and how to resume them",
     "curves": "draw loss and accuracy against epoch from runs",
     "data": "fetch, verify and show the image sets",
+    "bench": "measure how fast this machine trains, beside other people's libraries",
 }
 
 HELP = """usage: vit-lightning COMMAND ...

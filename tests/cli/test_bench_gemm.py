@@ -1,0 +1,69 @@
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from vit_lightning.cli.bench_gemm import Product, product_seconds, step_products
+from vit_lightning.cli.bench_sizes import SIZES, Shape
+from vit_lightning.models import VisionTransformer
+
+SHAPE = Shape(
+    image_size=15,
+    patch_size=5,
+    embed_dim=14,
+    num_layers=3,
+    num_heads=2,
+    dim_feedforward=17,
+    num_classes=11,
+    batch_size=7,
+)
+
+
+def ours() -> torch.nn.Module:
+    return VisionTransformer(
+        image_size=SHAPE.image_size,
+        patch_size=SHAPE.patch_size,
+        num_classes=SHAPE.num_classes,
+        embed_dim=SHAPE.embed_dim,
+        num_layers=SHAPE.num_layers,
+        num_heads=SHAPE.num_heads,
+        dim_feedforward=SHAPE.dim_feedforward,
+        attention="readable",
+    )
+
+
+def timms() -> torch.nn.Module:
+    timm = pytest.importorskip("timm")
+    timm.layers.set_fused_attn(False)
+    model = timm.models.VisionTransformer(
+        img_size=SHAPE.image_size,
+        patch_size=SHAPE.patch_size,
+        num_classes=SHAPE.num_classes,
+        embed_dim=SHAPE.embed_dim,
+        depth=SHAPE.num_layers,
+        num_heads=SHAPE.num_heads,
+        mlp_ratio=SHAPE.dim_feedforward / SHAPE.embed_dim,
+    )
+    timm.layers.set_fused_attn(True)
+    return model
+
+
+@pytest.mark.parametrize("model", [ours, timms])
+def test_against_the_flops_that_torch_counts(model):
+    images = torch.randn(SHAPE.batch_size, 3, SHAPE.image_size, SHAPE.image_size)
+    with FlopCounterMode(display=False) as counter:
+        model()(images).sum().backward()
+    assert sum(product.flops for product in step_products(SHAPE)) == counter.get_total_flops()
+
+
+def test_the_step_that_is_reported():
+    flops = sum(product.flops for product in step_products(SIZES["full"].step))
+    # Six for each weight and token, about: 4.7 million weights, 65 tokens, 192 pictures.
+    assert flops == pytest.approx(6 * 4.7e6 * 65 * 192, rel=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_products_take_time(dtype, batch):
+    product = Product(2, batch, 5, 7, 11, input_gradient=batch > 1)
+    assert product.flops == (3 if batch > 1 else 2) * 2 * 2 * batch * 5 * 7 * 11
+    assert product_seconds(product, dtype) > 0
