@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from vit_lightning.cli import bench_peers
-from vit_lightning.cli.bench_notebook import NotebookViT
-from vit_lightning.cli.bench_peers import PEERS, is_installed, make_peer
-from vit_lightning.cli.bench_sizes import Shape
+from vit_lightning.cli.bench import peers
+from vit_lightning.cli.bench.notebook import NotebookViT
+from vit_lightning.cli.bench.peers import PEERS, is_installed, make_peer
+from vit_lightning.cli.bench.sizes import Shape
 from vit_lightning.models import VisionTransformer
 
 SHAPE = Shape(
@@ -60,6 +60,6 @@ def test_the_same_architecture(name):
 
 
 def test_absence_is_noticed(monkeypatch):
-    monkeypatch.setitem(bench_peers.PEERS, "timm", ("no_such_module", bench_peers.timm_vit))
+    monkeypatch.setitem(peers.PEERS, "timm", ("no_such_module", peers.timm_vit))
     assert not is_installed("timm")
     assert is_installed("torch-encoder")

@@ -2,9 +2,9 @@ import os
 
 import torch
 
-from vit_lightning.cli import bench_machine
-from vit_lightning.cli.bench_machine import describe_machine, usable_cores
-from vit_lightning.cli.bench_peak import mark_peak, peak_bytes
+from vit_lightning.cli.bench import machine
+from vit_lightning.cli.bench.machine import describe_machine, usable_cores
+from vit_lightning.cli.bench.peak import mark_peak, peak_bytes
 
 CPUINFO = """processor\t: 0
 model name\t: Some CPU @ 3 GHz
@@ -23,22 +23,22 @@ flags\t\t: fpu avx2 avx512f amx_tile
 
 def test_what_a_reader_needs_to_know(tmp_path, monkeypatch):
     (tmp_path / "cpuinfo").write_text(CPUINFO)
-    monkeypatch.setattr(bench_machine, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    machine = describe_machine(3)
-    assert machine["processor"] == "Some CPU @ 3 GHz"
-    assert machine["cores"] == 1  # two threads of one core
-    assert machine["instructions"] == "avx2 avx512f amx_tile"
-    assert machine["threads"] == 3
-    assert machine["load"] >= 0
-    assert machine["torch"] == torch.__version__.partition("+")[0]
+    described = describe_machine(3)
+    assert described["processor"] == "Some CPU @ 3 GHz"
+    assert described["cores"] == 1  # two threads of one core
+    assert described["instructions"] == "avx2 avx512f amx_tile"
+    assert described["threads"] == 3
+    assert described["load"] >= 0
+    assert described["torch"] == torch.__version__.partition("+")[0]
 
 
 def test_a_machine_that_tells_little(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_machine, "CPUINFO", tmp_path / "nothing")
-    machine = describe_machine(1)
-    assert machine["processor"]
-    assert machine["instructions"] == "unknown"
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "nothing")
+    described = describe_machine(1)
+    assert described["processor"]
+    assert described["instructions"] == "unknown"
     assert usable_cores() >= 1
 
 

@@ -15,11 +15,11 @@ import yaml
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint, TQDMProgressBar
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_report import by_job, find_row, number, percent, spread, summarize
-from vit_lightning.cli.bench_sizes import Sizes
-from vit_lightning.cli.bench_training import our_step, steps_per_second
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import Job, Part, Row, Sample, Wish
+from vit_lightning.cli.bench.report import by_job, find_row, number, percent, spread, summarize
+from vit_lightning.cli.bench.sizes import Sizes
+from vit_lightning.cli.bench.training import our_step, steps_per_second
 from vit_lightning.data import CIFAR10DataModule
 from vit_lightning.data.fetch import store_path
 
@@ -142,7 +142,7 @@ class MadeUpDataModule(CIFAR10DataModule):
 
 
 def _fit_notebook(sizes: Sizes, gate: Gate) -> None:
-    from vit_lightning.cli.bench_notebook import NotebookViT, picture_loader
+    from vit_lightning.cli.bench.notebook import NotebookViT, picture_loader
 
     size, shape = sizes.notebook_size, sizes.epoch
     pictures = torch.randint(256, (size, 3, 32, 32), dtype=torch.uint8)

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_lightning.cli.bench_gemm import Product, product_seconds, step_products
-from vit_lightning.cli.bench_sizes import SIZES, Shape
+from vit_lightning.cli.bench.gemm import Product, product_seconds, step_products
+from vit_lightning.cli.bench.sizes import SIZES, Shape
 from vit_lightning.models import VisionTransformer
 
 SHAPE = Shape(

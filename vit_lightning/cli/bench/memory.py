@@ -10,12 +10,12 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_peak import mark_peak, peak_bytes
-from vit_lightning.cli.bench_report import by_case, number, summarize
-from vit_lightning.cli.bench_sizes import SIZES, Sizes
-from vit_lightning.cli.bench_training import our_step, steps_per_second
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import Job, Part, Row, Sample, Wish
+from vit_lightning.cli.bench.peak import mark_peak, peak_bytes
+from vit_lightning.cli.bench.report import by_case, number, summarize
+from vit_lightning.cli.bench.sizes import SIZES, Sizes
+from vit_lightning.cli.bench.training import our_step, steps_per_second
 
 if TYPE_CHECKING:
     from vit_lightning.viz.bars import Panel

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from vit_lightning.cli.bench_sizes import Shape
+from vit_lightning.cli.bench.sizes import Shape
 from vit_lightning.nn import image_to_patches
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)

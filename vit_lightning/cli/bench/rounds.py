@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol
 
 from tqdm import tqdm
 
-from vit_lightning.cli.bench_parts import Job, Sample
+from vit_lightning.cli.bench.parts import Job, Sample
 
 
 class WorkerError(Exception):
@@ -45,7 +45,7 @@ class Worker:
         # A file, as a pipe that nobody reads would fill up and stop it.
         self.log = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (stop closes it)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "vit_lightning.cli.bench_worker", json.dumps(asdict(job))],
+            [sys.executable, "-m", "vit_lightning.cli.bench.worker", json.dumps(asdict(job))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

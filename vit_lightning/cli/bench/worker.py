@@ -1,12 +1,12 @@
-"""One contender in a process of its own: `python -m vit_lightning.cli.bench_worker JOB`."""
+"""One contender in a process of its own: `python -m vit_lightning.cli.bench.worker JOB`."""
 
 import json
 import os
 import sys
 import warnings
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import Job, find_part
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import Job, find_part
 
 
 def main(argument: str) -> int:

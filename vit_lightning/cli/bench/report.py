@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from vit_lightning.cli.bench_parts import Job, Row, Sample
+from vit_lightning.cli.bench.parts import Job, Row, Sample
 
 
 def summarize(samples: Sequence[Sample], figure: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 import pytest
 
-from vit_lightning.cli.bench_parts import Job
-from vit_lightning.cli.bench_rounds import Rounds, Worker, WorkerError
+from vit_lightning.cli.bench.parts import Job
+from vit_lightning.cli.bench.rounds import Rounds, Worker, WorkerError
 
 A, B = (Job("attention", name, "float32", "tiny", 1) for name in ("readable", "fused"))
 
@@ -74,5 +74,5 @@ def test_a_real_process(tmp_path):
 
 
 def test_a_process_that_cannot_start(tmp_path):
-    with pytest.raises(WorkerError, match="bench_nonsense"):
+    with pytest.raises(WorkerError, match=r"bench\.nonsense"):
         Worker(Job("nonsense", "a", "b", "tiny", 1), tmp_path)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_lightning.cli.bench_parts import PARTS
-from vit_lightning.cli.bench_sizes import SIZES, Sizes
+from vit_lightning.cli.bench.parts import PARTS
+from vit_lightning.cli.bench.sizes import SIZES, Sizes
 from vit_lightning.cli.checkpoints import LOGS, run_folders
 from vit_lightning.cli.errors import run_command
 
 if TYPE_CHECKING:
-    from vit_lightning.cli.bench_parts import Part, Row, Wish
-    from vit_lightning.cli.bench_rounds import Rounds
+    from vit_lightning.cli.bench.parts import Part, Row, Wish
+    from vit_lightning.cli.bench.rounds import Rounds
 
 BUSY = 0.5  # load of the machine from which on the figures are in doubt
 
@@ -96,12 +96,12 @@ def _run(arguments: list[str], command: str) -> int:
         if value is not None and value < 1:
             raise ValueError(f"{flag} must be at least 1, got {value}")
     # Imported late: --help should not wait for torch.
-    from vit_lightning.cli.bench_machine import describe_machine, usable_cores
-    from vit_lightning.cli.bench_parts import Wish, find_part
-    from vit_lightning.cli.bench_report import write_json
-    from vit_lightning.cli.bench_rounds import Rounds, Worker
-    from vit_lightning.cli.bench_step import CONTENDERS
-    from vit_lightning.cli.bench_training import SETTINGS
+    from vit_lightning.cli.bench.machine import describe_machine, usable_cores
+    from vit_lightning.cli.bench.parts import Wish, find_part
+    from vit_lightning.cli.bench.report import write_json
+    from vit_lightning.cli.bench.rounds import Rounds, Worker
+    from vit_lightning.cli.bench.step import CONTENDERS
+    from vit_lightning.cli.bench.training import SETTINGS
 
     _one_of("--contenders", args.contenders, CONTENDERS)
     _one_of("--settings", args.settings, SETTINGS)
@@ -159,7 +159,7 @@ def _report(
     folder: Path,
 ) -> None:
     """Print the table and what it says, and draw it."""
-    from vit_lightning.cli.bench_report import format_table
+    from vit_lightning.cli.bench.report import format_table
     from vit_lightning.viz.bars import grouped_bars
     from vit_lightning.viz.figure_file import save_figure
 

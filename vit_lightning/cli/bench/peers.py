@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_lightning.cli.bench_sizes import Shape
+from vit_lightning.cli.bench.sizes import Shape
 
 
 def torchvision_vit(shape: Shape) -> nn.Module:

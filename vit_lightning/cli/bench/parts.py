@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vit_lightning.cli.bench_sizes import SIZES, Sizes
+from vit_lightning.cli.bench.sizes import SIZES, Sizes
 
 if TYPE_CHECKING:
-    from vit_lightning.cli.bench_gate import Gate
+    from vit_lightning.cli.bench.gate import Gate
     from vit_lightning.viz.bars import Panel
 
 Figures = Mapping[str, Any]
@@ -97,5 +97,5 @@ class Part:
 
 def find_part(name: str) -> Part:
     """Return the part of that name."""
-    part: Part = import_module(f"vit_lightning.cli.bench_{name}").PART
+    part: Part = import_module(f"vit_lightning.cli.bench.{name}").PART
     return part

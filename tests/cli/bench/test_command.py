@@ -8,12 +8,11 @@ import threading
 
 import pytest
 
-from vit_lightning.cli import bench_notebook, bench_rounds, bench_step
-from vit_lightning.cli.bench import main
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import PARTS
-from vit_lightning.cli.bench_peers import PEERS
-from vit_lightning.cli.bench_worker import serve
+from vit_lightning.cli.bench import main, notebook, rounds, step
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import PARTS
+from vit_lightning.cli.bench.peers import PEERS
+from vit_lightning.cli.bench.worker import serve
 
 TINY = ["--size", "tiny", "--threads", "1", "--rounds", "1"]
 
@@ -24,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-class ThreadWorker(bench_rounds.Worker):
+class ThreadWorker(rounds.Worker):
     """A contender in a thread: the same messages, without the seconds that a process takes."""
 
     def __init__(self, job, folder):
@@ -53,9 +52,9 @@ class ThreadWorker(bench_rounds.Worker):
 
 @pytest.fixture
 def in_threads(monkeypatch):
-    monkeypatch.setattr(bench_rounds, "Worker", ThreadWorker)
+    monkeypatch.setattr(rounds, "Worker", ThreadWorker)
     # A process that forks while other threads hold locks may wait for them forever.
-    monkeypatch.setattr(bench_notebook, "WORKERS", 0)
+    monkeypatch.setattr(notebook, "WORKERS", 0)
 
 
 FIGURES = {
@@ -121,9 +120,9 @@ def test_absent_peers_and_failing_ones_are_named(in_threads, monkeypatch, capsys
 
 def test_nothing_measured_is_an_error(monkeypatch, capsys):
     def refuse(job, folder):
-        raise bench_rounds.WorkerError("it will not start")
+        raise rounds.WorkerError("it will not start")
 
-    monkeypatch.setattr(bench_rounds, "Worker", refuse)
+    monkeypatch.setattr(rounds, "Worker", refuse)
     assert main(["--parts", "memory", *TINY]) == 1
     assert "error: nothing could be measured" in capsys.readouterr().err
 
@@ -150,12 +149,12 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(argv, message, folder, capsys
 
 
 def test_every_setting_by_default():
-    from vit_lightning.cli.bench_parts import Wish
+    from vit_lightning.cli.bench.parts import Wish
 
-    jobs, absent = bench_step.jobs(Wish("full", 2, [], []))
+    jobs, absent = step.jobs(Wish("full", 2, [], []))
     names = {job.name for job in jobs}
-    there = [name for name in bench_step.CONTENDERS if name not in absent]
-    assert {f"{name} {s}" for name in there for s in bench_step.SETTINGS} < names
+    there = [name for name in step.CONTENDERS if name not in absent]
+    assert {f"{name} {s}" for name in there for s in step.SETTINGS} < names
     assert len(jobs) == 3 * len(there) + 3
 
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_gemm import measure_limit
-from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_peak import mark_peak, peak_bytes, release_memory
-from vit_lightning.cli.bench_peers import PEERS, is_installed
-from vit_lightning.cli.bench_report import by_job, find_row, number, percent, spread, summarize
-from vit_lightning.cli.bench_sizes import Sizes
-from vit_lightning.cli.bench_training import (
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.gemm import measure_limit
+from vit_lightning.cli.bench.parts import Job, Part, Row, Sample, Wish
+from vit_lightning.cli.bench.peak import mark_peak, peak_bytes, release_memory
+from vit_lightning.cli.bench.peers import PEERS, is_installed
+from vit_lightning.cli.bench.report import by_job, find_row, number, percent, spread, summarize
+from vit_lightning.cli.bench.sizes import Sizes
+from vit_lightning.cli.bench.training import (
     SETTINGS,
     arithmetic,
     our_step,

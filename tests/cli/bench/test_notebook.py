@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from vit_lightning.cli.bench_notebook import MEAN, STD, picture_loader
-from vit_lightning.cli.bench_sequences import NotebookPredictor, sample_loaders
+from vit_lightning.cli.bench.notebook import MEAN, STD, picture_loader
+from vit_lightning.cli.bench.sequences import NotebookPredictor, sample_loaders
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker")  # on a single core

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_lightning.cli.bench_peers import make_peer
-from vit_lightning.cli.bench_sizes import Shape
+from vit_lightning.cli.bench.peers import make_peer
+from vit_lightning.cli.bench.sizes import Shape
 from vit_lightning.cli.precision import pick_precision
 
 SETTINGS = ("float32", "bf16", "bf16+compile")

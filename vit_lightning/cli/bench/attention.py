@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_gemm import DTYPES
-from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_peak import mark_peak, peak_bytes
-from vit_lightning.cli.bench_report import by_case, by_job, number, percent, spread, summarize
-from vit_lightning.cli.bench_sizes import Sizes
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.gemm import DTYPES
+from vit_lightning.cli.bench.parts import Job, Part, Row, Sample, Wish
+from vit_lightning.cli.bench.peak import mark_peak, peak_bytes
+from vit_lightning.cli.bench.report import by_case, by_job, number, percent, spread, summarize
+from vit_lightning.cli.bench.sizes import Sizes
 from vit_lightning.nn import MultiheadAttention
 from vit_lightning.nn.attention import Kernel
 

@@ -14,10 +14,10 @@ import yaml
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from lightning.pytorch.callbacks import ModelCheckpoint, TQDMProgressBar
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import Job, Part, Row, Sample, Wish
-from vit_lightning.cli.bench_report import by_job, find_row, number, spread, summarize
-from vit_lightning.cli.bench_sizes import SIZES, Sizes
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import Job, Part, Row, Sample, Wish
+from vit_lightning.cli.bench.report import by_job, find_row, number, spread, summarize
+from vit_lightning.cli.bench.sizes import SIZES, Sizes
 from vit_lightning.cli.recipes import find_recipe, recipe_names
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _fit_ours(name: str, sizes: Sizes, seed: int) -> PerfectClock:
 
 
 def _fit_notebook(sizes: Sizes, seed: int) -> PerfectClock:
-    from vit_lightning.cli.bench_sequences import NotebookPredictor, sample_loaders
+    from vit_lightning.cli.bench.sequences import NotebookPredictor, sample_loaders
 
     seed_everything(seed, verbose=False)
     train, val = sample_loaders(sizes.sequences, seed)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from vit_lightning.cli.bench_gate import Gate
-from vit_lightning.cli.bench_parts import Job
-from vit_lightning.cli.bench_sizes import Shape
+from vit_lightning.cli.bench.gate import Gate
+from vit_lightning.cli.bench.parts import Job
+from vit_lightning.cli.bench.sizes import Shape
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 REPEATS = 3  # of each product in a round, of which the fastest counts
