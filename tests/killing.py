@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def finish_despite_kills(
         outcome.during_save += last.with_name("next.ckpt.part").is_file()
         outcome.stops.append(step_of(last))
         arguments = later or arguments
+        if not last.is_file():  # it did not come to its first checkpoint, and starts anew
+            shutil.rmtree(outcome.run, ignore_errors=True)
 
 
 def signature(path: Path) -> tuple[int, int] | None:

@@ -97,7 +97,9 @@ def test_stopped_after_any_step(stop, whole, tmp_path):
     "how",
     [
         {"accumulate_grad_batches": 2},
+        {"val_check_interval": 1},
         {"val_check_interval": 2},
+        {"val_check_interval": 2, "accumulate_grad_batches": 2},
         {"val_check_interval": 3},
         {"check_val_every_n_epoch": 2},
         {"limit_train_batches": 4},

@@ -21,7 +21,7 @@ PATH = Path("some.ckpt")
 
 def stored(datamodule: str | None = "CIFAR10DataModule") -> StoredSettings:
     model = {"num_classes": 10, "mean": 0.5, "lr": 0.1}
-    return StoredSettings(model, {}, datamodule, 3, 30, {}, {}, {})
+    return StoredSettings(model, {}, datamodule, 3, 30, {}, (None, None), {}, {}, {})
 
 
 def sealed(content: object, path: Path) -> None:
@@ -112,6 +112,7 @@ def test_the_newest_undamaged_one_is_found_and_the_damaged_are_named(tmp_path, m
 
 def contents() -> dict[str, object]:
     run = {"epochs": 7, "events": {"a": 5}, "torch": "2.0", "threads": 3, "device": "cpu"}
+    run |= {"settings": {"trainer": {}}}
     return {
         "hyper_parameters": {"lr": 0.1},
         "datamodule_hyper_parameters": {"seed": 3},
@@ -120,7 +121,7 @@ def contents() -> dict[str, object]:
         "optimizer_states": [{}],
         "lr_schedulers": [{}],
         "loops": {"fit_loop": {"epoch_progress": {}}},
-        "callbacks": {"RunCheckpoint": {"best_score": None}},
+        "callbacks": {"RunCheckpoint": {"best_score": 0.5, "best_epoch": 6}},
         "epoch": 7,
         "global_step": 70,
         "pytorch-lightning_version": "2.6",
@@ -133,7 +134,16 @@ def test_settings_are_read_from_a_checkpoint(tmp_path):
     sealed(content, tmp_path / "a.ckpt")
     machine = {"torch": "2.0", "threads": 3, "device": "cpu"}
     assert read_settings(tmp_path / "a.ckpt") == StoredSettings(
-        {"lr": 0.1}, {"seed": 3}, "MNISTDataModule", 7, 70, {"w": (2, 3)}, {"a": 5}, machine
+        {"lr": 0.1},
+        {"seed": 3},
+        "MNISTDataModule",
+        7,
+        70,
+        {"w": (2, 3)},
+        (0.5, 6),
+        {"a": 5},
+        {"trainer": {}},
+        machine,
     )
     del content["MNISTDataModule"]
     sealed(content, tmp_path / "b.ckpt")

@@ -168,7 +168,7 @@ def test_going_on_from_an_older_checkpoint_is_a_new_run_with_the_same_past(capsy
     before = {path: path.read_bytes() for path in RUN.rglob("*") if path.is_file()}
     previous = LAST.with_name("previous.ckpt")
     assert main(["fit", f"--ckpt_path={previous}"]) == 0
-    assert "is not the newest of a run here; this is a new run" in capsys.readouterr().out
+    assert "that is not the newest of a run here, so this is a new run" in capsys.readouterr().out
     other = RUN.with_name("version_1")
     pair = [torch.load(run / "checkpoints/last.ckpt", weights_only=True) for run in (RUN, other)]
     for name, weight in pair[0]["state_dict"].items():

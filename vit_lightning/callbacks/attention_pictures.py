@@ -53,9 +53,8 @@ class AttentionPictures(Callback, ABC):
             return
         with torch.no_grad():
             png = self.draw(trainer, pl_module, self._samples)
-        logger.experiment.add_image(
-            "attention", pixels(png), trainer.global_step, dataformats="HWC"
-        )
+        step = max(0, trainer.global_step - 1)  # as Lightning counts for the other figures
+        logger.experiment.add_image("attention", pixels(png), step, dataformats="HWC")
         folder = Path(logger.log_dir)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "attention.png").write_bytes(png)

@@ -8,6 +8,7 @@ zip tool still read it, and a single flipped bit is noticed, which torch alone d
 import hashlib
 import io
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,17 @@ def write_file(path: Path, parts: Sequence[Buffer]) -> None:
         part.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
     sync_folder(path.parent)
+
+
+def replace_by_copy(source: Path, path: Path) -> None:
+    """Let `path` be what `source` is; there is no moment in which either is missing."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part)
+    except OSError:  # a file system without links
+        shutil.copyfile(source, part)
+    part.replace(path)
 
 
 def sync_folder(folder: Path) -> None:

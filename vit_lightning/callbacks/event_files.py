@@ -3,6 +3,7 @@
 What was logged after it is logged again when the run goes on, and would otherwise be there twice.
 """
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,8 +12,13 @@ Lengths = dict[str, int]  # bytes by file name
 
 
 def event_lengths(folder: Path) -> Lengths:
-    """Say how long each file is; the writer must have been flushed."""
-    return {path.name: path.stat().st_size for path in sorted(folder.glob(PATTERN))}
+    """Say how long each file is, on the disk; the writer must have been flushed."""
+    lengths = {}
+    for path in sorted(folder.glob(PATTERN)):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            lengths[path.name] = file.seek(0, os.SEEK_END)
+    return lengths
 
 
 def rewind_events(folder: Path, lengths: Lengths) -> None:

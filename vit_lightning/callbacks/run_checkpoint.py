@@ -17,7 +17,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 from torchmetrics import Metric
 
-from vit_lightning.callbacks.checkpoint_file import sync_folder, write_file
+from vit_lightning.callbacks.checkpoint_file import replace_by_copy, sync_folder, write_file
 from vit_lightning.callbacks.run_state import (
     State,
     check_weights,
@@ -43,11 +43,13 @@ class Moment:
 
     Attributes:
         batch: batches of the epoch that are done; None between two epochs.
+        validated: whether a validation came after the last of them.
         random: states of the random generators.
         metrics: states of the metrics, by name.
     """
 
     batch: int | None
+    validated: bool
     random: State
     metrics: State
 
@@ -66,6 +68,7 @@ class RunCheckpoint(Callback):
         monitor: the validation metric that says which is best.
         mode: whether "min" or "max" of it is.
         every_minutes: longest time between two checkpoints.
+        settings: plain ones, that a command which goes on is to use again.
         stop_asked: says whether the run should stop.
         on_saved: is told of each checkpoint, for keeping a record.
     """
@@ -76,6 +79,7 @@ class RunCheckpoint(Callback):
         monitor: str,
         mode: str,
         every_minutes: float = 5.0,
+        settings: State | None = None,
         stop_asked: Callable[[], bool] = lambda: False,
         on_saved: Callable[["RunCheckpoint"], None] = lambda _: None,
     ) -> None:
@@ -85,6 +89,7 @@ class RunCheckpoint(Callback):
         self.monitor = monitor
         self.mode = mode
         self.every_minutes = every_minutes
+        self.settings = settings or {}
         self.stop_asked = stop_asked
         self.on_saved = on_saved
         self.best_score: float | None = None
@@ -113,17 +118,22 @@ class RunCheckpoint(Callback):
     # When to save
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Go on where the checkpoint was written; in a new run, write the first."""
+        """Go on where the checkpoint was written; in a new folder, write the first."""
         self._metrics = metrics_of(pl_module)
+        batch = None
         if self._restored is not None:
             set_random_states(self._restored["random"])
             set_metric_states(self._metrics, self._restored["metrics"])
-            if self._restored["batch"] is None:  # with max_steps Lightning would not see that
+            batch = self._restored["batch"]
+            self._validated = self._restored["validated"]
+            if batch is None:  # with max_steps Lightning would not see that
                 trainer.fit_loop.epoch_loop.restarting = False
             self._restored = None
+        if not (self.folder / "best.ckpt").is_file():
+            self.best_score = self.best_epoch = None
         self._saved_at = time.monotonic()
         if not (self.folder / "last.ckpt").is_file():
-            self._save(trainer, self._take(None))
+            self._save(trainer, self._take(batch))
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the epoch before."""
@@ -135,6 +145,7 @@ class RunCheckpoint(Callback):
         """Save the last epoch."""
         if trainer.current_epoch > self.epochs:
             self._save_epoch(trainer)
+        self._moment = None
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Remember the score."""
@@ -146,12 +157,12 @@ class RunCheckpoint(Callback):
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
         """Save within the epoch, if it is time."""
-        # Half a step's gradients are in no checkpoint. Before the first batch nothing is new, and
-        # after a validation within the epoch Lightning could not tell that it is over.
-        if batch_idx % trainer.accumulate_grad_batches or batch_idx == 0 or self._validated:
+        # Half a step's gradients are in no checkpoint, and before the first batch nothing is new.
+        if batch_idx % trainer.accumulate_grad_batches or batch_idx == 0:
             self._validated = False
             return
         self._moment = self._take(batch_idx)
+        self._validated = False
         overdue = time.monotonic() - self._saved_at >= 60 * self.every_minutes
         if overdue or self.stop_asked():
             self._save(trainer, self._moment)
@@ -178,7 +189,7 @@ class RunCheckpoint(Callback):
     # What is saved
 
     def _take(self, batch: int | None) -> Moment:
-        return Moment(batch, random_states(), metric_states(self._metrics))
+        return Moment(batch, self._validated, random_states(), metric_states(self._metrics))
 
     def _save_epoch(self, trainer: Trainer, *, sparing: bool = False) -> None:
         best = self._score is not None and self._is_better(self._score)
@@ -201,12 +212,12 @@ class RunCheckpoint(Callback):
         new = self.folder / "next.ckpt"
         trainer.save_checkpoint(new)
         last = self.folder / "last.ckpt"
-        # Whatever happens between two of these lines, a whole `last` or `previous` is there, and
-        # `best` is never older than the best that they know of.
+        # Whatever happens between two of these lines, a whole `last` is there, and `best` is never
+        # older than the best that it knows of.
         if best:
             write_file(self.folder / "best.ckpt", [new.read_bytes()])
         if last.is_file():
-            last.replace(self.folder / "previous.ckpt")
+            replace_by_copy(last, self.folder / "previous.ckpt")
         new.replace(last)
         sync_folder(self.folder)
         self._saved_at = time.monotonic()
@@ -221,12 +232,14 @@ class RunCheckpoint(Callback):
         moment = self._moment
         if moment is None:  # somebody else saves, in the middle of a step
             return
-        set_progress(checkpoint["loops"]["fit_loop"], moment.batch)
+        set_progress(checkpoint["loops"]["fit_loop"], moment.batch, validated=moment.validated)
         checkpoint["run"] = {
+            "settings": self.settings,
             "batch": moment.batch,
+            "validated": moment.validated,
             "random": moment.random,
             "metrics": moment.metrics,
-            "events": logged(trainer),
+            "events": logged(trainer, self.folder.parent),
             "epochs": trainer.current_epoch,
             "torch": str(torch.__version__),
             "threads": torch.get_num_threads(),

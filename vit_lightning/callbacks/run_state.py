@@ -77,12 +77,13 @@ def set_metric_states(metrics: dict[str, Metric], states: State) -> None:
         metrics[name]._update_count = state["updates"]
 
 
-def set_progress(loop: State, batch: int | None) -> None:
+def set_progress(loop: State, batch: int | None, *, validated: bool) -> None:
     """Set the counters of a checkpoint to a point between two steps.
 
     Args:
         loop: the state of Lightning's fit loop.
         batch: batches of the epoch that are done; None between two epochs.
+        validated: whether a validation came after the last of them.
     """
     for loader in loop["state_dict"].get("combined_loader", []):
         loader["position"] = batch or 0
@@ -99,12 +100,12 @@ def set_progress(loop: State, batch: int | None) -> None:
     steps = loop["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]
     for counts in (steps["total"], steps["current"]):
         counts["ready"] = counts["completed"]  # a step that failed had begun
+    if validated:  # Lightning skips that validation when it goes on, but counts the step again
+        loop["epoch_loop.state_dict"]["_batches_that_stepped"] -= 1
 
 
-def logged(trainer: Trainer) -> dict[str, int]:
-    """Write out what was logged, and say how long the files are."""
-    logger = trainer.logger
-    if not isinstance(logger, TensorBoardLogger):
-        return {}
-    logger.experiment.flush()
-    return event_lengths(Path(logger.log_dir))
+def logged(trainer: Trainer, run: Path) -> dict[str, int]:
+    """Write out what was logged, and say how long TensorBoard's files in the folder are."""
+    if isinstance(trainer.logger, TensorBoardLogger):
+        trainer.logger.experiment.flush()
+    return event_lengths(run)

@@ -1,6 +1,7 @@
 """Find checkpoints of earlier runs, and hold the settings they store against those asked for."""
 
 import pickle
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 LOGS = Path("lightning_logs")
+VERSION = re.compile(r"version_(0|[1-9][0-9]*)", re.ASCII)
 
 
 def run_folders(recipe: str) -> list[Path]:
     """Return the run folders of a recipe, oldest first."""
-    numbers = {p: p.name.removeprefix("version_") for p in (LOGS / recipe).glob("version_*")}
-    folders = [folder for folder, number in numbers.items() if number.isdigit()]
-    return sorted(folders, key=lambda folder: int(numbers[folder]))
+    matches = ((p, VERSION.fullmatch(p.name)) for p in (LOGS / recipe).glob("version_*"))
+    numbers = {folder: int(match[1]) for folder, match in matches if match}
+    return sorted(numbers, key=numbers.__getitem__)
 
 
 def find_checkpoint(name: str, recipe: str) -> Path:
@@ -73,8 +75,14 @@ def damage(path: Path) -> str | None:
 
 def run_folder(checkpoint: Path) -> Path:
     """Return the folder of the run that a checkpoint belongs to, or else the one it lies in."""
-    folder = checkpoint.parent
-    return folder.parent if folder.name == "checkpoints" else folder
+    if checkpoint.absolute().parent.name != "checkpoints":
+        return checkpoint.parent
+    return (checkpoint if checkpoint.parent.name else checkpoint.absolute()).parent.parent
+
+
+def is_run_of(checkpoint: Path, recipe: str) -> bool:
+    """Say whether a checkpoint is that of a run which was trained here."""
+    return run_folder(checkpoint).resolve().parent == (LOGS / recipe).resolve()
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,9 @@ class StoredSettings:
         epochs: how many are finished.
         step: optimizer steps taken.
         shapes: of the weights, by name.
+        best: the best score and the epoch that had it, counted from 1.
         events: length of TensorBoard's files, by name.
+        settings: of the command, beside model and data.
         machine: torch's version, the number of threads and the kind of device.
     """
 
@@ -98,7 +108,9 @@ class StoredSettings:
     epochs: int
     step: int
     shapes: dict[str, tuple[int, ...]]
+    best: tuple[float | None, int | None]
     events: dict[str, int]
+    settings: dict[str, Any]
     machine: dict[str, str | int]
 
 
@@ -129,11 +141,11 @@ def read_settings(path: Path) -> StoredSettings:
             and all(isinstance(checkpoint[key], kind) for key, kind in STRUCTURE.items())
             and len(checkpoint["optimizer_states"]) == len(checkpoint["lr_schedulers"]) == 1
             and "epoch_progress" in checkpoint["loops"]["fit_loop"]
-            and "best_score" in checkpoint["callbacks"]["RunCheckpoint"]
+            and isinstance(checkpoint["run"]["settings"], dict)
         )
         if not whole:
             raise TypeError
-        run = checkpoint["run"]
+        run, kept = checkpoint["run"], checkpoint["callbacks"]["RunCheckpoint"]
         return StoredSettings(
             {str(key): value for key, value in checkpoint["hyper_parameters"].items()},
             {str(key): value for key, value in checkpoint["datamodule_hyper_parameters"].items()},
@@ -142,7 +154,9 @@ def read_settings(path: Path) -> StoredSettings:
             int(run["epochs"]),
             checkpoint["global_step"],
             {str(key): tuple(weight.shape) for key, weight in checkpoint["state_dict"].items()},
+            (kept["best_score"], kept["best_epoch"]),
             {str(key): int(length) for key, length in run["events"].items()},
+            run["settings"],
             {key: run[key] for key in ("torch", "threads", "device")},
         )
     except (

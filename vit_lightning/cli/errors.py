@@ -38,14 +38,21 @@ def run_command(command: Callable[[list[str]], object], argv: Sequence[str] | No
             raise
         print(f"error: {one_sentence(error)}", file=sys.stderr)
         return 2
-    except RunError as error:
+    except (RunError, OSError) as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+
+
+def told(error: Exception) -> str:
+    """Say what is wrong with which file, or what the error says itself."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def one_sentence(error: Exception) -> str:

@@ -1,11 +1,10 @@
 """Bring the settings of a command into line with the checkpoint that it goes on from."""
 
+from argparse import ArgumentError
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
-import yaml
 from jsonargparse import ArgumentParser, Namespace
 
 from vit_lightning.cli.checkpoints import (
@@ -13,7 +12,6 @@ from vit_lightning.cli.checkpoints import (
     check_origin,
     contradictions,
     flat,
-    run_folder,
 )
 
 
@@ -25,6 +23,7 @@ def resume_settings(
     *,
     flags: set[str],
     linked: Iterable[str],
+    trusted: bool,
 ) -> Namespace:
     """Take the settings from the checkpoint, and name what was asked otherwise.
 
@@ -35,6 +34,7 @@ def resume_settings(
         stored: what it says of the run that wrote it.
         flags: names given on the command line, such as "model.lr".
         linked: the model arguments that follow from the data.
+        trusted: whether the run was trained here, so that classes it names may be made.
 
     Returns:
         The settings to go on with.
@@ -45,8 +45,14 @@ def resume_settings(
     section.weights_only = True  # a stranger's file must not run code
     check_origin(checkpoint, stored, linked, section.data.class_path.rpartition(".")[2])
     _take_model_and_data(section, checkpoint, stored, flags)
-    config = _take_trainer(config, parser, run_folder(checkpoint) / "config.yaml", flags)
-    if command == "fit" and (config[command].trainer.max_epochs or 0) <= stored.epochs:
+    config = _take_others(config, parser, stored, flags, trusted=trusted)
+    epochs = config[command].trainer.max_epochs
+    if command == "fit" and epochs is not None and 0 <= epochs <= stored.epochs:
+        if epochs < stored.epochs:
+            raise ValueError(
+                f"{checkpoint} has {stored.epochs} epochs already; trainer.max_epochs must be at "
+                f"least that, got {epochs}"
+            )
         print(f"note: this run has its {stored.epochs} epochs; raise --trainer.max_epochs")
     return config
 
@@ -86,23 +92,36 @@ def _take_model_and_data(
         print(f"note: {text}, which holds")
 
 
-def _take_trainer(
-    config: Namespace, parser: ArgumentParser, path: Path, flags: set[str]
+def _take_others(
+    config: Namespace,
+    parser: ArgumentParser,
+    stored: StoredSettings,
+    flags: set[str],
+    *,
+    trusted: bool,
 ) -> Namespace:
-    """Take the trainer settings from the run's config.yaml; a flag may change one, with a note."""
-    if not path.is_file():
-        return config
+    """Take the settings beside model and data; a flag may change one, with a note."""
     command: str = config.subcommand
-    stored: dict[str, Any] = yaml.safe_load(path.read_text())["trainer"]
+    settings = dict(stored.settings)
+    trainer = settings.get("trainer", {})
     if command != "fit":
-        stored = {"precision": stored["precision"]}
-    asked = config[command].trainer.clone()
-    config = parser.parse_object({command: {"trainer": stored}}, config)
-    trainer = config[command].trainer
-    changed = {name.split(".")[1] for name in flags if name.startswith("trainer.")}
-    for key in sorted(changed):
-        if trainer[key] != asked[key]:
-            if key != "max_epochs":
-                print(f"note: trainer.{key} was {trainer[key]} and is {asked[key]} from here on")
-            trainer[key] = asked[key]
+        settings = {"trainer": {key: trainer[key] for key in ("precision",) if key in trainer}}
+    elif not trusted:  # a class of somebody else's choice is code of somebody else's choice
+        plain = {key: v for key, v in trainer.items() if isinstance(v, int | float | str | None)}
+        settings = {"trainer": plain}
+        for key in sorted(trainer.keys() - plain.keys()):
+            print(f"note: trainer.{key} of a run from elsewhere is not taken over")
+    asked = config[command].clone()
+    try:
+        config = parser.parse_object({command: settings}, config)
+    except ArgumentError as error:
+        raise ValueError(f"the checkpoint's settings make no sense here: {error}") from error
+    taken = config[command]
+    for name in sorted(flags):
+        if not name.startswith(("model.", "data.")):
+            key = ".".join(name.split(".")[:2])
+            if taken[key] != asked[key]:
+                if key != "trainer.max_epochs":
+                    print(f"note: {key} was {taken[key]} and is {asked[key]} from here on")
+                taken[key] = asked[key]
     return config

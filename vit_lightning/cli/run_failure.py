@@ -7,12 +7,12 @@ import torch
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def explain(error: BaseException, latest: str, resume: str, batch_size: int) -> str | None:
+def explain(error: BaseException, latest: str | None, resume: str, batch_size: int) -> str | None:
     """Say what happened and what to do.
 
     Args:
         error: what ended the run.
-        latest: the latest checkpoint, in words.
+        latest: the latest checkpoint, in words, if there is one.
         resume: the command that goes on from it.
         batch_size: samples a batch.
 
@@ -20,16 +20,17 @@ def explain(error: BaseException, latest: str, resume: str, batch_size: int) -> 
         None for what is no known trouble, but a defect.
     """
     if isinstance(error, FloatingPointError):
+        good = f"the last good checkpoint is {latest}; " if latest else ""
         return (
-            f"{error}; the last good checkpoint is {latest}; start a new run with a smaller "
-            "--model.lr, a longer --model.warmup or --trainer.precision 32-true"
+            f"{error}; {good}start a new run with a smaller --model.lr, a longer --model.warmup or "
+            "--trainer.precision 32-true"
         )
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         where = f" {error.filename}" if error.filename else ""
-        return (
-            f"cannot write{where}: {error.strerror}; {latest} is still there, and whole; "
-            f"make room, then go on with: {resume}"
-        )
+        what = f"cannot write{where}: {error.strerror}; "
+        if latest is None:
+            return f"{what}nothing was saved yet; make room and start again"
+        return f"{what}{latest} is still there, and whole; make room, then go on with: {resume}"
     if is_out_of_memory(error):
         half = max(1, batch_size // 2)
         return (

@@ -6,9 +6,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import yaml
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import LambdaCallback
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 from vit_lightning.callbacks import RunCheckpoint, RunStopped, StopOnDivergence
 from vit_lightning.callbacks.checkpoint_file import write_file
@@ -18,6 +20,8 @@ from vit_lightning.cli.checkpoints import (
     StoredSettings,
     checkpoint_files,
     damage,
+    is_run_of,
+    read_settings,
     run_folder,
 )
 from vit_lightning.cli.errors import RunError
@@ -58,26 +62,27 @@ class RunGuard:
         self.recipe = recipe
         self.logging = logging
         self.run = Path()
+        self.config = ""
+        self.started = False
         self.signals = StopSignals()
         self.checkpoints = RunCheckpoint(
             Path(),
             model.monitor,
             model.monitor_mode,
             every_minutes,
-            self.signals.asked,
-            self._note,
+            stop_asked=self.signals.asked,
+            on_saved=self._note,
         )
-        self.started = False
-        starts = LambdaCallback(on_train_start=lambda *_: setattr(self, "started", True))
-        self.callbacks: list[Callback] = [starts, StopOnDivergence()]
+        start = LambdaCallback(on_train_start=lambda *_: self._start())
+        self.callbacks: list[Callback] = [start, StopOnDivergence()]
         if saving:
-            self.callbacks = [self.checkpoints, self.signals, *self.callbacks]
+            self.callbacks = [self.signals, self.checkpoints, *self.callbacks]
 
     def fit(
         self,
         trainer: Trainer,
         arguments: dict[str, Any],
-        settings: str,
+        config: str,
         checkpoint: Path | None,
         stored: StoredSettings | None,
     ) -> None:
@@ -86,51 +91,71 @@ class RunGuard:
         Args:
             trainer: that trains.
             arguments: of its `fit`.
-            settings: all of them, as YAML.
+            config: all settings, as YAML.
             checkpoint: to go on from.
             stored: what it says.
         """
+        self.config = config
+        settings = yaml.safe_load(config)
+        kept = ("trainer", "checkpoint", "seed_everything")
+        self.checkpoints.settings = {key: settings[key] for key in kept}
         going_on = checkpoint is not None and self._is_newest(checkpoint)
         self.run = (
             run_folder(checkpoint) if checkpoint and going_on else new_run_folder(self.recipe)
         )
-        with held(self.run):
-            self.checkpoints.folder = self.run / "checkpoints"
-            write_file(self.run / "config.yaml", [settings.encode()])
-            if checkpoint is not None and stored is not None:
-                self._take_over(checkpoint, stored)
-            if self.logging:
-                trainer.logger = TensorBoardLogger(
-                    LOGS,
-                    name=self.recipe,
-                    version=int(self.run.name.removeprefix("version_")),
-                    default_hp_metric=False,
-                    # A TensorBoard that is open has read what is now taken back.
-                    purge_step=stored.step if stored else None,
-                )
-            self._write("running")
-            self._train(trainer, arguments, checkpoint)
+        try:
+            with held(self.run):
+                self.checkpoints.folder = self.run / "checkpoints"
+                if checkpoint is not None and stored is not None:
+                    self._take_over(checkpoint, stored)
+                if self.logging:
+                    trainer.logger = TensorBoardLogger(
+                        LOGS,
+                        name=self.recipe,
+                        version=int(self.run.name.removeprefix("version_")),
+                        default_hp_metric=False,
+                        # A TensorBoard that is open has read what is now taken back.
+                        purge_step=stored.step if stored else None,
+                    )
+                self._train(trainer, arguments, checkpoint)
+        finally:
+            if not self.started and not going_on:
+                shutil.rmtree(self.run, ignore_errors=True)  # nothing came of it
 
     def _is_newest(self, checkpoint: Path) -> bool:
         """Say whether going on from a checkpoint leaves nothing of its run behind."""
-        run = run_folder(checkpoint)
-        if run.parent.resolve() != (LOGS / self.recipe).resolve():
+        if not is_run_of(checkpoint, self.recipe):
             return False
-        newest = next((path for path in checkpoint_files(run) if damage(path) is None), None)
+        files = checkpoint_files(run_folder(checkpoint))
+        newest = next((path for path in files if damage(path) is None), None)
         return newest is not None and newest.samefile(checkpoint)
 
     def _take_over(self, checkpoint: Path, stored: StoredSettings) -> None:
-        """Take the log back to the checkpoint, and put newer files that are damaged aside."""
+        """Go on with the record and the log of the checkpoint's run, as it was then."""
+        if read_settings(checkpoint) != stored:
+            raise ValueError(f"{checkpoint} has just been written anew; try again")
+        self.record.epochs, self.record.step = stored.epochs, stored.step
+        self.record.best, self.record.best_epoch = stored.best
         source = run_folder(checkpoint)
+        print(f"going on from {checkpoint}: {stored.epochs} epochs, {stored.step} steps")
         if source.resolve() != self.run.resolve():
+            print(f"note: that is not the newest of a run here, so this is a new run, {self.run}")
             copy_events(source, self.run, stored.events)
-            print(f"note: {checkpoint} is not the newest of a run here; this is a new run")
+            best = source / "checkpoints" / "best.ckpt"
+            if best.is_file() and damage(best) is None and read_settings(best).best == stored.best:
+                write_file(self.checkpoints.folder / "best.ckpt", [best.read_bytes()])
             return
         rewind_events(self.run, stored.events)
         for path in checkpoint_files(self.run):
             if path.samefile(checkpoint):
                 break
             path.rename(path.with_name(f"{path.name}.damaged"))
+
+    def _start(self) -> None:
+        """Note that training begins: from here on there is something to keep."""
+        self.started = True
+        write_file(self.run / "config.yaml", [self.config.encode()])
+        self._write("running")
 
     def _train(self, trainer: Trainer, arguments: dict[str, Any], checkpoint: Path | None) -> None:
         try:
@@ -139,23 +164,23 @@ class RunGuard:
         except RunStopped:
             self._write("stopped")
             self.report(trainer)
-            assert self.signals.received is not None
             if self.signals.received == signal.SIGINT:
                 raise KeyboardInterrupt from None
-            raise SystemExit(128 + self.signals.received) from None
-        except SystemExit:  # Lightning's answer to a Ctrl-C that came before training
+            raise SystemExit(128 + signal.SIGTERM) from None
+        except SIGTERMException:  # from Lightning, where there are no checkpoints
+            self._write("stopped")
+            raise SystemExit(128 + signal.SIGTERM) from None
+        except SystemExit:  # Lightning's answer to Ctrl-C before training, or without checkpoints
             self._write("stopped")
             raise KeyboardInterrupt from None
         except Exception as error:
             self._write("crashed")
             raise self._in_words(error, trainer, checkpoint) from error
-        finally:
-            if not checkpoint_files(self.run) and not self.started:
-                shutil.rmtree(self.run)  # nothing came of it
 
     def _in_words(self, error: Exception, trainer: Trainer, checkpoint: Path | None) -> Exception:
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
-        latest = f"{self.checkpoints.folder / 'last.ckpt'} of step {self.checkpoints.step}"
+        last = self.checkpoints.folder / "last.ckpt"
+        latest = f"{last} of step {self.checkpoints.step}" if last.is_file() else None
         words = explain(error, latest, self.record.resume_command(), data.batch_size)
         if words:
             return RunError(words)
@@ -174,24 +199,28 @@ class RunGuard:
             score = format_value(self.record.monitor, self.record.best)
             print(f"{'best ' + self.record.monitor:<13} {score}")
         print(f"run      {self.run}")
-        for path in checkpoint_files(self.run):
+        files = checkpoint_files(self.run)
+        for path in files:
             print(f"{path.stem:<8} {path}")
         if (self.run / "attention.png").is_file():
             print(f"picture  {self.run / 'attention.png'}")
         if self.logging:
             print(f"watch    tensorboard --logdir {LOGS}")
-        if checkpoint_files(self.run):
-            print(f"resume   {self.record.resume_command()}")
-        if (self.checkpoints.folder / "best.ckpt").is_file():
-            command, config = self.record.command, self.record.config
-            print(f"test     {command} test --config {config} --ckpt_path best")
+        if files:
+            resume = self.record.resume_command()
+            print(f"resume   {resume}")
+            if (self.checkpoints.folder / "best.ckpt").is_file():
+                test = resume.replace(" fit --config ", " test --config ", 1)
+                print(f"test     {test.removesuffix('last')}best")
 
     def _note(self, checkpoints: RunCheckpoint) -> None:
         self.record.epochs, self.record.step = checkpoints.epochs, checkpoints.step
         self.record.best, self.record.best_epoch = checkpoints.best_score, checkpoints.best_epoch
-        self.record.write(self.run)
+        if self.started:
+            self.record.write(self.run)
 
     def _write(self, state: State) -> None:
         self.record.state = state
         with contextlib.suppress(OSError):  # of a full disk the checkpoints tell
-            self.record.write(self.run)
+            if self.started:
+                self.record.write(self.run)

@@ -1,18 +1,20 @@
 """A run's folder: one process at a time writes to it, and `run.json` says how the run stands."""
 
+import fcntl
 import json
 import os
+import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from vit_lightning.cli.checkpoints import LOGS, run_folders
-from vit_lightning.data.store import locked
 
 State = Literal["running", "finished", "stopped", "crashed"]
-RECORD = "run.json"
+RECORD, LOCK = "run.json", "run.lock"
 
 
 @dataclass
@@ -22,7 +24,7 @@ class RunRecord:
     Attributes:
         command: what was typed before `fit`.
         config: the recipe, or the path of a YAML file.
-        max_epochs: epochs it is to have.
+        max_epochs: epochs it is to have; None or negative if something else ends it.
         epochs: finished epochs in the latest checkpoint.
         step: optimizer steps in it.
         monitor: the metric that says which epoch was best.
@@ -44,12 +46,16 @@ class RunRecord:
     def write(self, run: Path) -> None:
         """Write it whole or not at all."""
         part = run / f"{RECORD}.part"
-        part.write_text(json.dumps(asdict(self), indent=1))
+        with part.open("w") as file:
+            json.dump(asdict(self), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(run / RECORD)
 
     def resume_command(self, checkpoint: str = "last") -> str:
         """Return what to type to go on."""
-        return f"{self.command} fit --config {self.config} --ckpt_path {checkpoint}"
+        config, path = shlex.quote(self.config), shlex.quote(checkpoint)
+        return f"{self.command} fit --config {config} --ckpt_path {path}"
 
 
 def read_record(run: Path) -> RunRecord | None:
@@ -58,10 +64,12 @@ def read_record(run: Path) -> RunRecord | None:
         record = RunRecord(**json.loads((run / RECORD).read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    plain = all(
-        isinstance(getattr(record, f.name), int | float | str | None) for f in fields(record)
-    )
-    if not plain:
+    words = (record.command, record.config, record.monitor, record.state)
+    limits = (record.max_epochs or 0, record.best_epoch or 0)
+    numbers = (record.epochs, record.step, record.best or 0, *limits)
+    if not all(isinstance(word, str) and word.isprintable() for word in words):
+        return None
+    if not all(isinstance(number, int | float) for number in numbers):
         return None
     if record.state == "running" and not is_held(run):
         record.state = "crashed"
@@ -70,10 +78,14 @@ def read_record(run: Path) -> RunRecord | None:
 
 def is_held(run: Path) -> bool:
     """Say whether a process writes to the folder now."""
-    if not (run / "run.lock").is_file():
+    try:
+        with (run / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
         return False
-    with locked(run / "run", wait=False) as free:
-        return not free
+    return False
 
 
 def new_run_folder(recipe: str) -> Path:
@@ -86,6 +98,8 @@ def new_run_folder(recipe: str) -> Path:
             folder.mkdir(parents=True)
             return folder
         except FileExistsError:
+            if not folder.is_dir():
+                raise
             number += 1
 
 
@@ -96,12 +110,22 @@ def held(run: Path) -> Iterator[None]:
     Raises:
         ValueError: if another process does so already.
     """
-    with locked(run / "run", wait=False) as free:
-        if not free:
-            owner = (run / "run.lock").read_text().strip() or "?"
-            raise ValueError(
-                f"another process ({owner}) trains in {run}; wait for it, stop it, or leave "
-                "--ckpt_path out to start a new run"
-            )
-        (run / "run.lock").write_text(f"{os.getpid()}\n")
+    with (run / LOCK).open("a+") as file:
+        deadline = time.monotonic() + 0.5  # somebody may only be asking, as `is_held` does
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.02)
+                    continue
+                file.seek(0)
+                raise ValueError(
+                    f"another process ({file.read().strip() or '?'}) trains in {run}; wait for it, "
+                    "stop it, or leave --ckpt_path out to start a new run"
+                ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
         yield

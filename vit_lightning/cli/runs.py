@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vit_lightning.cli.checkpoints import LOGS, run_folders
+from vit_lightning.cli.checkpoints import LOGS, checkpoint_files, run_folders
 from vit_lightning.cli.errors import run_command
 from vit_lightning.cli.run_record import RunRecord, read_record
 
@@ -63,17 +63,19 @@ def row(run: Path, record: RunRecord) -> tuple[str, ...]:
     best = ""
     if record.best is not None:
         best = f"{record.monitor} {figure(record.monitor, record.best)} (epoch {record.best_epoch})"
-    newest = run == run_folders(run.parent.name)[-1]
-    resume = record.resume_command("last" if newest else f"{run}/checkpoints/last.ckpt")
-    match record.state:
-        case "running":
-            resume = "-"
-        case "finished":
+    limited = record.max_epochs is not None and record.max_epochs > 0
+    resume = "-"
+    if checkpoint_files(run) and record.state != "running":
+        newest = next(r for r in reversed(run_folders(run.parent.name)) if checkpoint_files(r))
+        resume = record.resume_command(
+            "last" if run == newest else str(run / "checkpoints" / "last.ckpt")
+        )
+        if record.state == "finished" and limited:
             resume += f" --trainer.max_epochs {2 * record.epochs}"
     return (
         str(run.relative_to(LOGS)),
         record.state,
-        f"{record.epochs}/{record.max_epochs or '?'}",
+        f"{record.epochs}/{record.max_epochs if limited else '?'}",
         best,
         resume,
     )

@@ -19,6 +19,7 @@ from vit_lightning.cli.checkpoints import (
     check_shapes,
     check_sizes,
     find_checkpoint,
+    is_run_of,
     read_settings,
 )
 from vit_lightning.cli.errors import RunError, one_sentence
@@ -72,7 +73,8 @@ class TrainingCLI(LightningCLI):
         self.pictures = pictures
         self.config_name, args = with_recipe(args, default_recipe, SUBCOMMANDS)
         self.recipe = Path(self.config_name).stem
-        named = (re.match(r"--((?:model|data|trainer)\.[\w.]+)", arg) for arg in args)
+        names = r"--((?:model|data|trainer|checkpoint)\.[\w.]+|seed_everything)"
+        named = (re.match(names, arg) for arg in args)
         self.flags = {match[1].replace(".init_args", "") for match in named if match}
         self.checkpoint: Path | None = None
         self.stored: StoredSettings | None = None
@@ -156,6 +158,7 @@ class TrainingCLI(LightningCLI):
             self.stored,
             flags=self.flags,
             linked=self.links.values(),
+            trusted=is_run_of(self.checkpoint, self.recipe),
         )
 
     def after_instantiate_classes(self) -> None:
