@@ -47,7 +47,10 @@ def find_recipe(name: str, command: str | None = None) -> Path:
 def with_recipe(
     args: list[str], default: str, subcommands: Container[str]
 ) -> tuple[str, list[str]]:
-    """Replace a recipe's name by its path, and return what was asked for beside the arguments."""
+    """Replace a recipe's name by its path, and return what was asked for beside the arguments.
+
+    It goes right behind the subcommand, so that flags change it wherever they stand.
+    """
     args = list(args)
     command = recipe_command(default)
     for i, arg in enumerate(args):
@@ -56,7 +59,8 @@ def with_recipe(
             if not value and i + 1 == len(args):
                 raise ValueError(f"{flag} needs the name of a recipe or the path of a file")
             name = value or args[i + 1]
-            args[i : i + 1 if value else i + 2] = [f"--config={find_recipe(name, command)}"]
+            del args[i : i + 1 if value else i + 2]
+            args.insert(min(1, i), f"--config={find_recipe(name, command)}")
             return name, args
     if args and args[0] in subcommands and not {"-h", "--help"} & set(args):
         args.insert(1, f"--config={find_recipe(default)}")
