@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from vit_lightning.nn import ConvStem
+from vit_lightning.nn.conv_stem import MatrixConv
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -16,7 +17,15 @@ def test_halves_the_picture_and_keeps_the_size_of_the_signal(activation, pooled)
 def test_each_stage_halves_again(pooled):
     stem = ConvStem(3, [5, 7, 11], pooled=pooled)
     assert stem(torch.randn(2, 3, 16, 24)).shape == (2, 11, 2, 3)
-    assert [p.shape[0] for p in stem.parameters() if p.ndim == 4] == [5, 5, 7, 7, 11, 11]
+    assert [p.shape[0] for p in stem.parameters() if p.ndim > 1] == [5, 5, 7, 7, 11, 11]
+
+
+def test_matrix_conv_against_torch():
+    ours, theirs = MatrixConv(3, 7), torch.nn.Conv2d(3, 7, 3, padding=1, bias=False)
+    with torch.no_grad():
+        theirs.weight.copy_(ours.weight.view_as(theirs.weight))
+    x = torch.randn(2, 3, 5, 11)
+    torch.testing.assert_close(ours(x), theirs(x))
 
 
 @pytest.mark.parametrize("pooled", [False, True])

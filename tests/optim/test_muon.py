@@ -15,7 +15,7 @@ def net() -> nn.Sequential:
 
 
 def make(model: nn.Sequential, fused: bool = False) -> MuonAdamW:
-    return MuonAdamW(*muon_groups(model, model[1], 0.1), muon_lr=0.03, lr=0.01, fused=fused)
+    return MuonAdamW(*muon_groups(model, [model[1]], 0.1), muon_lr=0.03, lr=0.01, fused=fused)
 
 
 def loss(model: nn.Module, step: int) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_lightning.nn.encoder import ACTIVATIONS, Activation
@@ -14,6 +15,24 @@ class ChannelNorm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise x, (batch, channels, height, width)."""
         return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class MatrixConv(nn.Linear):
+    """A 3x3 convolution whose weight is kept as the matrix it is, (out, in * 9).
+
+    It is a linear layer on each pixel's neighbourhood; as a matrix, Muon can orthogonalise it.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(9 * in_channels, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draw weights at He's scale, as the other convolutions here do."""
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, in, height, width) to (batch, out, height, width)."""
+        return F.conv2d(x, self.weight.view(self.out_features, -1, 3, 3), padding=1)
 
 
 class ConvStem(nn.Module):
@@ -47,12 +66,13 @@ class ConvStem(nn.Module):
             )
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
         layers: list[nn.Module] = []
+        act = ACTIVATIONS[activation]
         for before, after in zip([in_channels, *channels], channels, strict=False):
-            act = ACTIVATIONS[activation]
             # Halving first leaves a quarter of the pixels to the second one, which is the dear one.
             if pooled:
-                layers += [_conv(before, after, bias=False), nn.MaxPool2d(2), ChannelNorm(after)]
-                layers += [act(), _conv(after, after, bias=False), ChannelNorm(after), act()]
+                first = MatrixConv(before, after) if layers else _conv(before, after, bias=False)
+                layers += [first, nn.MaxPool2d(2), ChannelNorm(after), act()]
+                layers += [MatrixConv(after, after), ChannelNorm(after), act()]
             else:
                 layers += [_conv(before, after, stride=2), act(), _conv(after, after), act()]
         self.layers = nn.Sequential(*layers)

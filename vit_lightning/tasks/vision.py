@@ -37,7 +37,8 @@ class LitViT(LightningModule):
         warmup: steps of linear warmup.
         max_iters: steps until the cosine is zero; None means the length of the run.
         weight_decay: of the linear and convolutional weights.
-        optimizer: "adamw", or "muon" for Muon on the encoder's matrices and AdamW on the rest.
+        optimizer: "adamw", or "muon" for Muon on the matrices of encoder and pooled stem, and AdamW
+            on the rest.
         muon_lr: highest learning rate of Muon; `lr` is then that of the rest.
         fused_optimizer: whether AdamW takes torch's fused kernel; not with float16, whose gradients
             it would see unscaled too late to clip them.
@@ -180,7 +181,7 @@ class LitViT(LightningModule):
         hparams, network = self.hparams, self.network
         lr, decay = hparams["lr"], hparams["weight_decay"]
         if hparams["optimizer"] == "muon":
-            groups = muon_groups(network, network.encoder, decay)
+            groups = muon_groups(network, [network.stem, network.encoder], decay)
             optimizer: Optimizer = MuonAdamW(
                 *groups, muon_lr=hparams["muon_lr"], lr=lr, fused=self._fused
             )
