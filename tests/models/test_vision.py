@@ -95,7 +95,8 @@ def test_all_options_go_together(pooling, positions, norm):
         logits.square().sum().backward()
         unused = [name for name, p in model.named_parameters() if p.grad is None]
         assert unused == []  # no dead options
-        assert model.state_dict().keys() == dict(model.named_parameters()).keys()  # no buffers
+        if stem != "pooled":  # whose batch normalisation keeps statistics
+            assert model.state_dict().keys() == dict(model.named_parameters()).keys()  # no buffers
 
 
 @pytest.mark.parametrize("stem", ["none", "conv", "pooled"])
@@ -112,7 +113,7 @@ def test_linear_and_conv_embeddings_give_the_same_logits(stem):
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("stem", ["none", "conv", "pooled"])
 def test_tokens_are_prefix_then_grid(pooling, stem):
-    model = vit(pooling=pooling, num_registers=R, stem=stem)
+    model = vit(pooling=pooling, num_registers=R, stem=stem).eval()
     assert model.grid_size == (GRID, GRID)
     assert model.num_prefix_tokens == R + (pooling == "cls")
     tokens = model.embed(images())

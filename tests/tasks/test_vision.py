@@ -223,7 +223,7 @@ def test_a_constant_rate_stays_after_warmup(warmup, tmp_path):
 def test_the_checkpoint_is_plain_and_resuming_gives_the_same_weights(optimizer, tmp_path):
     def run(epochs: int, **kwargs) -> tuple[Trainer, LitViT]:
         torch.manual_seed(1)
-        model = vit(max_iters=21, optimizer=optimizer)
+        model = vit(max_iters=21, optimizer=optimizer, stem="pooled")
         made = trainer(tmp_path, max_epochs=epochs)
         made.fit(model, digits(augment=MIXED), **kwargs)
         return made, model

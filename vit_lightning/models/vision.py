@@ -44,7 +44,7 @@ class VisionTransformer(nn.Module):
             the patch as kernel and stride); the same function, with different speed.
         stem: "none", or 3x3 convolutions in front, two for each number of `stem_channels`, which
             halve the picture: "conv" by a stride, "pooled" by taking the maximum of 2x2 pixels, and
-            with a normalisation. Patches are then half as large, so there are as many of them.
+            with batch normalisation. Patches are then half as large, so there are as many of them.
         stem_channels: channels of each stage of the stem; None means one of `embed_dim / 4`.
         pooling: what the class is read from: "cls" (a class token), "mean" (the average patch) or
             "attention" (a learned weighted average of the patches).

@@ -9,14 +9,6 @@ from torch import Tensor, nn
 from vit_lightning.nn.encoder import ACTIVATIONS, Activation
 
 
-class ChannelNorm(nn.LayerNorm):
-    """Layer normalisation of the channels of each pixel, as the blocks normalise tokens."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise x, (batch, channels, height, width)."""
-        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
-
-
 class MatrixConv(nn.Linear):
     """A 3x3 convolution whose weight is kept as the matrix it is, (out, in * 9).
 
@@ -46,7 +38,8 @@ class ConvStem(nn.Module):
         channels: channels of each stage; the last are those of what comes out.
         activation: "relu" or "gelu".
         pooled: False halves by a stride of the first convolution; True by taking the maximum of
-            2x2 pixels behind it, and normalises behind each convolution: dearer, and better.
+            2x2 pixels behind it, and normalises each channel over the batch behind each
+            convolution: dearer, and better.
         channels_last: whether a pixel's channels lie side by side in memory, which is faster.
     """
 
@@ -71,8 +64,8 @@ class ConvStem(nn.Module):
             # Halving first leaves a quarter of the pixels to the second one, which is the dear one.
             if pooled:
                 first = MatrixConv(before, after) if layers else _conv(before, after, bias=False)
-                layers += [first, nn.MaxPool2d(2), ChannelNorm(after), act()]
-                layers += [MatrixConv(after, after), ChannelNorm(after), act()]
+                layers += [first, nn.MaxPool2d(2), nn.BatchNorm2d(after), act()]
+                layers += [MatrixConv(after, after), nn.BatchNorm2d(after), act()]
             else:
                 layers += [_conv(before, after, stride=2), act(), _conv(after, after), act()]
         self.layers = nn.Sequential(*layers)
