@@ -12,8 +12,8 @@ def keep_freed_memory() -> bool:
 
     By default the GNU C library gives large blocks back to the system at once, and gets them anew,
     zeroed page by page, in the next layer. A training step of a 6-layer ViT, 256 wide, on one core
-    took 70,000 page faults so, and ran at 168 pictures/s; with the memory kept it took 300, and ran
-    at 188, with the same peak memory.
+    took 70,000 page faults so, and ran at 168 pictures/s; with the memory kept it took under 400,
+    and ran at 188, with the same peak memory.
 
     Returns:
         Whether it could be done; only the GNU C library can.
