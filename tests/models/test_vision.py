@@ -67,7 +67,12 @@ def test_size_of_the_coursework_model():
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_all_options_go_together(pooling, positions, norm):
     for patch_embedding, stem, registers, head, activation, after in product(
-        ["linear", "conv"], ["none", "conv"], [0, R], ["linear", "mlp"], ["relu", "gelu"], [0, 1]
+        ["linear", "conv"],
+        ["none", "conv", "pooled"],
+        [0, R],
+        ["linear", "mlp"],
+        ["relu", "gelu"],
+        [0, 1],
     ):
         if after and norm != "pre":
             continue
@@ -90,10 +95,11 @@ def test_all_options_go_together(pooling, positions, norm):
         logits.square().sum().backward()
         unused = [name for name, p in model.named_parameters() if p.grad is None]
         assert unused == []  # no dead options
-        assert model.state_dict().keys() == dict(model.named_parameters()).keys()  # no buffers
+        if stem != "pooled":  # whose batch normalisation keeps statistics
+            assert model.state_dict().keys() == dict(model.named_parameters()).keys()  # no buffers
 
 
-@pytest.mark.parametrize("stem", ["none", "conv"])
+@pytest.mark.parametrize("stem", ["none", "conv", "pooled"])
 def test_linear_and_conv_embeddings_give_the_same_logits(stem):
     linear, conv = (vit(patch_embedding=kind, stem=stem) for kind in ("linear", "conv"))
     state = linear.state_dict()
@@ -105,9 +111,9 @@ def test_linear_and_conv_embeddings_give_the_same_logits(stem):
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("stem", ["none", "conv"])
+@pytest.mark.parametrize("stem", ["none", "conv", "pooled"])
 def test_tokens_are_prefix_then_grid(pooling, stem):
-    model = vit(pooling=pooling, num_registers=R, stem=stem)
+    model = vit(pooling=pooling, num_registers=R, stem=stem).eval()
     assert model.grid_size == (GRID, GRID)
     assert model.num_prefix_tokens == R + (pooling == "cls")
     tokens = model.embed(images())
@@ -116,6 +122,18 @@ def test_tokens_are_prefix_then_grid(pooling, stem):
         assert torch.equal(tokens[:, :1], model.class_token.expand(B, -1, -1))
     registers = tokens[:, model.num_prefix_tokens - R : model.num_prefix_tokens]
     assert torch.equal(registers, model.registers.expand(B, -1, -1))
+
+
+@pytest.mark.parametrize("stem", ["conv", "pooled"])
+def test_a_stem_of_several_stages_leaves_the_grid_as_it_is(stem):
+    sizes = {"image_size": 24, "patch_size": 8, "stem": stem, "stem_channels": [5, 7]}
+    model = vit(**sizes)
+    assert model.grid_size == (3, 3)
+    assert model.patch_embedding.patch_size == 2
+    assert model.patch_embedding.projection.in_features == 7 * 2 * 2
+    x = torch.randn(B, C, 24, 24, dtype=torch.float64)
+    assert model.embed(x).shape == (B, 1 + 9, E)
+    assert model.get_attention_maps(x)[0].shape == (B, H, 10, 10)
 
 
 def test_positions_are_added_to_the_patches_alone():
@@ -240,6 +258,8 @@ def test_wrong_images(shape):
         ({"patch_size": 3}, "patch_size=3 and image_size=10"),
         ({"patch_size": 0}, "patch_size=0"),
         ({"patch_size": 5, "stem": "conv"}, "even"),
+        ({"stem": "pooled", "stem_channels": [5, 7]}, "2 is not divisible by 4"),
+        ({"stem": "pooled", "stem_channels": []}, "stem_channels"),
         ({"image_size": 0}, "image_size"),
         ({"num_classes": 0}, "num_classes"),
         ({"num_heads": 5}, "num_heads=5"),

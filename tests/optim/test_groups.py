@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from vit_lightning.models import VisionTransformer
-from vit_lightning.optim import decay_groups
+from vit_lightning.optim import decay_groups, muon_groups
 
 SIZES = {"image_size": 12, "patch_size": 4, "num_classes": 5, "embed_dim": 8, "num_heads": 2}
 
@@ -66,3 +66,20 @@ def test_only_the_decaying_group_is_pulled_towards_zero():
     for name, parameter in model.named_parameters():
         factor = 1 - 0.1 * 0.5 if name in decayed else 1.0
         torch.testing.assert_close(parameter.detach(), factor * before[name])
+
+
+@pytest.mark.parametrize("stem", ["conv", "pooled"])
+def test_muon_takes_the_matrices_of_stem_and_encoder(stem):
+    model = VisionTransformer(**SIZES, num_layers=2, stem=stem, stem_channels=[5, 7], head="mlp")
+    parts = [model.stem, model.encoder]
+    (hidden,), (rest, kept) = muon_groups(model, parts, 0.3)
+    assert [group["weight_decay"] for group in (hidden, rest, kept)] == [0.3, 0.3, 0.0]
+    matrices = ("self_attn.qkv_proj", "self_attn.o_proj", "feedforward.0", "feedforward.3")
+    expected = {f"encoder.layers.{i}.{matrix}.weight" for i in range(2) for matrix in matrices}
+    if stem == "pooled":  # all but the convolution that sees the pixels
+        expected |= {f"stem.layers.{i}.weight" for i in (4, 7, 11)}
+    assert names(model, hidden) == expected
+    assert {"head.0.weight", "stem.layers.0.weight"} <= names(model, rest)
+    assert names(model, kept) == names(model, decay_groups(model, 0.3)[1])
+    total = sum(len(group["params"]) for group in (hidden, rest, kept))
+    assert total == len(list(model.parameters()))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vit_lightning.data import DigitsDataModule
 from vit_lightning.data.augment import Augment
-from vit_lightning.optim import CosineWarmupScheduler
+from vit_lightning.optim import CosineWarmupScheduler, MuonAdamW
 from vit_lightning.tasks import LitViT
 
 pytestmark = pytest.mark.usefixtures("data_folder")
@@ -155,6 +155,51 @@ def test_adamw_decays_only_matrices(tmp_path):
         assert decays[id(parameter)] == 0
 
 
+def test_muon_takes_the_encoder_under_the_same_schedule(tmp_path):
+    rates = []
+    model = vit(optimizer="muon", muon_lr=0.04, lr=0.02, warmup=2, schedule="constant")
+    model.on_train_batch_start = lambda batch, batch_idx: rates.append(
+        [group["lr"] for group in model.trainer.optimizers[0].param_groups]
+    )
+    run = trainer(tmp_path, max_epochs=1, gradient_clip_val=1.0)
+    run.fit(model, digits())
+    assert isinstance(run.optimizers[0], MuonAdamW)
+    assert rates[:3] == [[0.0] * 3, [0.02, 0.01, 0.01], [0.04, 0.02, 0.02]]
+    (hidden, *_) = run.optimizers[0].param_groups
+    assert len(hidden["params"]) == 4
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_fused_and_plain_optimizers_agree(optimizer, tmp_path):
+    def trained(fused: bool) -> LitViT:
+        torch.manual_seed(1)
+        model = vit(optimizer=optimizer, fused_optimizer=fused, lr=1e-3)
+        trainer(tmp_path, gradient_clip_val=0.1).fit(model, digits())
+        assert model.trainer.optimizers[0].param_groups[-1]["fused"] is fused
+        return model
+
+    fused, plain = trained(True), trained(False)
+    torch.testing.assert_close(fused.state_dict(), plain.state_dict(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("algorithm", ["norm", "value"])
+def test_a_fused_optimizer_with_mixed_precision_clips(algorithm, optimizer, tmp_path):
+    def largest(model: LitViT) -> Tensor:
+        norm_type = 2.0 if algorithm == "norm" else math.inf
+        return torch.nn.utils.get_total_norm([p.grad for p in model.parameters()], norm_type)
+
+    before, model = [], vit(optimizer=optimizer)
+    # Lightning clips after this hook.
+    model.on_before_optimizer_step = lambda optimizer: before.append(largest(model))
+    clip = {"gradient_clip_val": 1e-3, "gradient_clip_algorithm": algorithm}
+    run = trainer(tmp_path, max_steps=3, precision="bf16-mixed", **clip)
+    run.fit(model, digits())
+    assert run.optimizers[0].param_groups[-1]["fused"]
+    assert min(before) > 1e-2
+    assert largest(model) == pytest.approx(1e-3, rel=1e-2)
+
+
 def test_a_cosine_ends_with_the_run(tmp_path):
     run = trainer(tmp_path)
     run.fit(vit(), digits())
@@ -177,10 +222,12 @@ def test_a_constant_rate_stays_after_warmup(warmup, tmp_path):
     assert rates == pytest.approx(expected)
 
 
-def test_the_checkpoint_is_plain_and_resuming_gives_the_same_weights(tmp_path):
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_the_checkpoint_is_plain_and_resuming_gives_the_same_weights(optimizer, tmp_path):
     def run(epochs: int, **kwargs) -> tuple[Trainer, LitViT]:
         torch.manual_seed(1)
-        model, made = vit(max_iters=21), trainer(tmp_path, max_epochs=epochs)
+        model = vit(max_iters=21, optimizer=optimizer, stem="pooled")
+        made = trainer(tmp_path, max_epochs=epochs)
         made.fit(model, digits(augment=MIXED), **kwargs)
         return made, model
 
@@ -238,7 +285,15 @@ def test_attention_maps_are_those_of_the_network():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"lr": 0.0}, {"warmup": -1}, {"schedule": "step"}, {"weight_decay": -0.1}, {"patch_size": 3}],
+    [
+        {"lr": 0.0},
+        {"muon_lr": -0.1},
+        {"optimizer": "sgd"},
+        {"warmup": -1},
+        {"schedule": "step"},
+        {"weight_decay": -0.1},
+        {"patch_size": 3},
+    ],
 )
 def test_bad_arguments(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

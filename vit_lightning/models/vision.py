@@ -1,5 +1,6 @@
 """The Vision Transformer: an encoder over the patches of a picture, and a class read from it."""
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
@@ -18,7 +19,7 @@ from vit_lightning.nn.attention import Kernel
 from vit_lightning.nn.encoder import ACTIVATIONS, Activation, Norm
 from vit_lightning.nn.patches import PatchKind
 
-Stem = Literal["none", "conv"]
+Stem = Literal["none", "conv", "pooled"]
 ImagePooling = Literal["cls", "mean", "attention"]
 Positions = Literal["none", "learned", "sincos"]
 Head = Literal["linear", "mlp"]
@@ -41,8 +42,10 @@ class VisionTransformer(nn.Module):
         dim_feedforward: hidden width of the feed-forward nets; None means `4 * embed_dim`.
         patch_embedding: "linear" (cut patches, then a linear layer) or "conv" (a convolution with
             the patch as kernel and stride); the same function, with different speed.
-        stem: "none", or "conv" for two 3x3 convolutions to `embed_dim / 4` channels in front, which
-            halve the picture; patches are then half as large, so there are as many of them.
+        stem: "none", or 3x3 convolutions in front, two for each number of `stem_channels`, which
+            halve the picture: "conv" by a stride, "pooled" by taking the maximum of 2x2 pixels, and
+            with batch normalisation. Patches are then half as large, so there are as many of them.
+        stem_channels: channels of each stage of the stem; None means one of `embed_dim / 4`.
         pooling: what the class is read from: "cls" (a class token), "mean" (the average patch) or
             "attention" (a learned weighted average of the patches).
         num_registers: learned tokens that take part in attention and are not read.
@@ -74,6 +77,7 @@ class VisionTransformer(nn.Module):
         dim_feedforward: int | None = None,
         patch_embedding: PatchKind = "linear",
         stem: Stem = "none",
+        stem_channels: Sequence[int] | None = None,
         pooling: ImagePooling = "cls",
         num_registers: int = 0,
         positions: Positions = "learned",
@@ -105,9 +109,13 @@ class VisionTransformer(nn.Module):
                 f"patch_size must divide image_size, got patch_size={patch_size} "
                 f"and image_size={image_size}"
             )
-        if stem == "conv" and patch_size % 2:
+        if stem_channels is None:
+            stem_channels = [max(in_channels, embed_dim // 4)]
+        shrink = 1 if stem == "none" else 2 ** len(stem_channels)
+        if patch_size % shrink:
             raise ValueError(
-                f"patch_size must be even with stem='conv', which halves it, got {patch_size}"
+                "patch_size must be even with a stem, each stage of which halves it: "
+                f"{patch_size} is not divisible by {shrink}"
             )
         if num_registers < 0:
             raise ValueError(f"num_registers must be at least 0, got {num_registers}")
@@ -120,13 +128,15 @@ class VisionTransformer(nn.Module):
         self.num_prefix_tokens = num_registers + (pooling == "cls")
         self.pooling = pooling
 
-        if stem == "conv":
-            channels, patch_size = max(in_channels, embed_dim // 4), patch_size // 2
-            self.stem: nn.Module = ConvStem(in_channels, channels, activation)
-        else:
-            channels = in_channels
-            self.stem = nn.Identity()
-        self.patch_embedding = PatchEmbedding(channels, embed_dim, patch_size, patch_embedding)
+        self.stem: nn.Module = nn.Identity()
+        channels = in_channels
+        if stem != "none":
+            pooled = stem == "pooled"
+            self.stem = ConvStem(in_channels, stem_channels, activation, pooled=pooled)
+            channels = stem_channels[-1]
+        self.patch_embedding = PatchEmbedding(
+            channels, embed_dim, patch_size // shrink, patch_embedding
+        )
         # Only patches have positions: a token that always stands in the same place learns its own.
         num_patches = self.grid_size[0] * self.grid_size[1]
         if positions == "learned":

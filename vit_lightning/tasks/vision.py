@@ -7,13 +7,16 @@ import torch.nn.functional as F
 from lightning.pytorch import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from torchmetrics import MeanMetric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
 
 from vit_lightning.models import VisionTransformer
-from vit_lightning.optim import CosineWarmupScheduler, decay_groups
+from vit_lightning.optim import CosineWarmupScheduler, MuonAdamW, decay_groups, muon_groups
 from vit_lightning.tasks.horizon import planned_steps
+from vit_lightning.tasks.memory import keep_freed_memory
 
 Batch = tuple[Tensor, Tensor]
 
@@ -34,6 +37,13 @@ class LitViT(LightningModule):
         warmup: steps of linear warmup.
         max_iters: steps until the cosine is zero; None means the length of the run.
         weight_decay: of the linear and convolutional weights.
+        optimizer: "adamw", or "muon" for Muon on the matrices of encoder and pooled stem, and AdamW
+            on the rest.
+        muon_lr: highest learning rate of Muon; `lr` is then that of the rest.
+        fused_optimizer: whether AdamW takes torch's fused kernel; not with float16, whose gradients
+            it would see unscaled too late to clip them.
+        keep_memory: whether freed memory is kept for the next step instead of being given back; it
+            saves about a tenth of a step's time on a CPU under Linux and changes no number.
         flip_averaging: in validation and test, average the prediction for a picture and its mirror
             image.
         network: the remaining arguments of `VisionTransformer`.
@@ -53,18 +63,25 @@ class LitViT(LightningModule):
         warmup: int = 100,
         max_iters: int | None = None,
         weight_decay: float = 0.05,
+        optimizer: Literal["adamw", "muon"] = "adamw",
+        muon_lr: float = 0.02,
+        fused_optimizer: bool = True,
+        keep_memory: bool = True,
         flip_averaging: bool = False,
         **network: Any,
     ) -> None:
         super().__init__()
-        if lr <= 0:
-            raise ValueError(f"lr must be positive, got {lr}")
+        for name, rate in (("lr", lr), ("muon_lr", muon_lr)):
+            if rate <= 0:
+                raise ValueError(f"{name} must be positive, got {rate}")
         if warmup < 0:
             raise ValueError(f"warmup must be at least 0, got {warmup}")
         if weight_decay < 0:
             raise ValueError(f"weight_decay must be at least 0, got {weight_decay}")
         if schedule not in ("cosine", "constant"):
             raise ValueError(f"schedule must be 'cosine' or 'constant', got {schedule!r}")
+        if optimizer not in ("adamw", "muon"):
+            raise ValueError(f"optimizer must be 'adamw' or 'muon', got {optimizer!r}")
         self.save_hyperparameters()
         self.network = VisionTransformer(
             image_size=image_size, in_channels=in_channels, num_classes=num_classes, **network
@@ -140,12 +157,42 @@ class LitViT(LightningModule):
         """Return class probabilities, (batch, num_classes)."""
         return self.log_probabilities(batch[0]).exp()
 
+    def on_fit_start(self) -> None:
+        """Tell the allocator what training is like."""
+        if self.hparams["keep_memory"]:
+            keep_freed_memory()
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip as Lightning does, which refuses to with mixed precision and a fused optimizer."""
+        if gradient_clip_val is None:
+            return
+        if not self._fused:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+        elif gradient_clip_algorithm == "value":
+            clip_grad_value_(self.parameters(), gradient_clip_val)
+        else:
+            clip_grad_norm_(self.parameters(), gradient_clip_val)
+
+    @property
+    def _fused(self) -> bool:
+        return self.hparams["fused_optimizer"] and self.trainer.precision != "16-mixed"
+
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """Set up AdamW, and the schedule, stepped with the optimizer."""
-        hparams = self.hparams
-        optimizer = torch.optim.AdamW(
-            decay_groups(self.network, hparams["weight_decay"]), lr=hparams["lr"]
-        )
+        """Set up the optimizer, and the schedule, stepped with it."""
+        hparams, network = self.hparams, self.network
+        lr, decay = hparams["lr"], hparams["weight_decay"]
+        if hparams["optimizer"] == "muon":
+            groups = muon_groups(network, [network.stem, network.encoder], decay)
+            optimizer: Optimizer = MuonAdamW(
+                *groups, muon_lr=hparams["muon_lr"], lr=lr, fused=self._fused
+            )
+        else:
+            optimizer = torch.optim.AdamW(decay_groups(network, decay), lr=lr, fused=self._fused)
         if hparams["schedule"] == "constant":
             warmup = hparams["warmup"]
             scheduler: LRScheduler = LambdaLR(
