@@ -34,7 +34,8 @@ EVERYTHING = {
     },
     "model": {
         "patch_size": 2,
-        "stem": "conv",
+        "stem": "pooled",
+        "optimizer": "muon",
         "embed_dim": 32,
         "num_layers": 3,
         "num_heads": 2,

@@ -43,4 +43,4 @@ def muon_groups(
     decayed, kept = decay_groups(module, weight_decay)
     muon = [p for p in decayed["params"] if id(p) in matrices]
     rest = [p for p in decayed["params"] if id(p) not in matrices]
-    return [decayed | {"params": muon}], [decayed | {"params": rest}, kept]
+    return [decayed | {"params": muon, "name": "muon"}], [decayed | {"params": rest}, kept]
