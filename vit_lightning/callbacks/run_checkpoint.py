@@ -102,7 +102,8 @@ class RunCheckpoint(Callback):
         self._score: float | None = None  # the latest of this epoch
         self._validated = False  # since the last step
         self._saved_at = 0.0
-        self._save_seconds = 0.0
+        self._save_seconds = 0.0  # so far
+        self._began = 0.0
 
     def state_dict(self) -> State:
         """Remember the best across a stop, and what was measured since the last epoch."""
@@ -131,7 +132,7 @@ class RunCheckpoint(Callback):
             self._restored = None
         if not (self.folder / "best.ckpt").is_file():
             self.best_score = self.best_epoch = None
-        self._saved_at = time.monotonic()
+        self._began = self._saved_at = time.monotonic()
         if not (self.folder / "last.ckpt").is_file():
             self._save(trainer, self._take(batch))
 
@@ -196,8 +197,8 @@ class RunCheckpoint(Callback):
         if best:
             self.best_score, self.best_epoch = self._score, trainer.current_epoch
         self._score = None
-        too_soon = time.monotonic() - self._saved_at < self._save_seconds / SHARE
-        if best or not (sparing and too_soon):
+        dear = self._save_seconds > SHARE * (time.monotonic() - self._began)
+        if best or not (sparing and dear):
             self._save(trainer, self._take(None), best=best)
 
     def _is_better(self, score: float) -> bool:
@@ -221,7 +222,7 @@ class RunCheckpoint(Callback):
         new.replace(last)
         sync_folder(self.folder)
         self._saved_at = time.monotonic()
-        self._save_seconds = self._saved_at - start
+        self._save_seconds += self._saved_at - start
         self.epochs, self.step = trainer.current_epoch, trainer.global_step
         self.on_saved(self)
 
