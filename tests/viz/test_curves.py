@@ -3,7 +3,8 @@ import io
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from vit_lightning.viz.curves import epoch_ticks, format_value, learning_curves, value_at
+from vit_lightning.viz.curves import epoch_ticks, learning_curves, value_at
+from vit_lightning.viz.values import format_value
 
 
 def history(num_epochs: int, score: str = "acc") -> dict[str, list[tuple[int, float]]]:

@@ -14,7 +14,11 @@ class LearningRates(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
     ) -> None:
-        """Log the rates that this step is taken with."""
+        """Log the rates that this step is taken with, if the log has this step."""
+        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        due = interval > 0 and (trainer.global_step + 1) % interval == 0
+        if not due and not trainer.should_stop:
+            return  # `log` takes a while, and what it is given would go nowhere
         groups = optimizer.param_groups
         rates = {f"lr/{g['name']}" if "name" in g else "lr": float(g["lr"]) for g in groups}
         pl_module.log_dict(rates, on_step=True, on_epoch=False)

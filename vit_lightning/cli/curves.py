@@ -59,8 +59,9 @@ def _run(arguments: list[str]) -> int:
     args = _parser().parse_args(arguments)
     # Imported late: --help should not wait for TensorBoard and matplotlib.
     from vit_lightning.cli.history import find_run, read_history
-    from vit_lightning.viz.curves import format_value, learning_curves
+    from vit_lightning.viz.curves import learning_curves
     from vit_lightning.viz.figure_file import save_figure
+    from vit_lightning.viz.values import format_value
 
     folders = list(dict.fromkeys(find_run(name) for name in args.runs))
     histories = {

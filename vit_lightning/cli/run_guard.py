@@ -28,7 +28,7 @@ from vit_lightning.cli.errors import RunError
 from vit_lightning.cli.run_failure import explain
 from vit_lightning.cli.run_record import RunRecord, State, held, new_run_folder
 from vit_lightning.cli.stop_signals import StopSignals
-from vit_lightning.viz.curves import format_value
+from vit_lightning.viz.values import format_value
 
 
 class RunGuard:
@@ -126,9 +126,12 @@ class RunGuard:
         """Say whether going on from a checkpoint leaves nothing of its run behind."""
         if not is_run_of(checkpoint, self.recipe):
             return False
-        files = checkpoint_files(run_folder(checkpoint))
-        newest = next((path for path in files if damage(path) is None), None)
-        return newest is not None and newest.samefile(checkpoint)
+        for path in checkpoint_files(run_folder(checkpoint)):
+            if path.samefile(checkpoint):
+                return True
+            if damage(path) is None:
+                return False
+        return False
 
     def _take_over(self, checkpoint: Path, stored: StoredSettings) -> None:
         """Go on with the record and the log of the checkpoint's run, as it was then."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from vit_lightning.cli.checkpoints import LOGS, run_folders
+from vit_lightning.data.store import locked
 
 State = Literal["running", "finished", "stopped", "crashed"]
 RECORD, LOCK = "run.json", "run.lock"
@@ -45,12 +46,9 @@ class RunRecord:
 
     def write(self, run: Path) -> None:
         """Write it whole or not at all."""
-        part = run / f"{RECORD}.part"
-        with part.open("w") as file:
-            json.dump(asdict(self), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(run / RECORD)
+        from vit_lightning.callbacks.checkpoint_file import write_file  # late: reading needs none
+
+        write_file(run / RECORD, [json.dumps(asdict(self), indent=1).encode()])
 
     def resume_command(self, checkpoint: str = "last") -> str:
         """Return what to type to go on."""
@@ -110,22 +108,17 @@ def held(run: Path) -> Iterator[None]:
     Raises:
         ValueError: if another process does so already.
     """
-    with (run / LOCK).open("a+") as file:
-        deadline = time.monotonic() + 0.5  # somebody may only be asking, as `is_held` does
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() < deadline:
-                    time.sleep(0.02)
-                    continue
-                file.seek(0)
-                raise ValueError(
-                    f"another process ({file.read().strip() or '?'}) trains in {run}; wait for it, "
-                    "stop it, or leave --ckpt_path out to start a new run"
-                ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
+    deadline = time.monotonic() + 0.5  # somebody may only be asking, as `is_held` does
+    while True:
+        with locked(run / "run", wait=False) as free:
+            if free:
+                (run / LOCK).write_text(f"{os.getpid()}\n")
+                yield
+                return
+        if time.monotonic() > deadline:
+            owner = (run / LOCK).read_text().strip() or "?"
+            raise ValueError(
+                f"another process ({owner}) trains in {run}; wait for it, stop it, or leave "
+                "--ckpt_path out to start a new run"
+            )
+        time.sleep(0.02)

@@ -7,6 +7,7 @@ from pathlib import Path
 from vit_lightning.cli.checkpoints import LOGS, checkpoint_files, run_folders
 from vit_lightning.cli.errors import run_command
 from vit_lightning.cli.run_record import RunRecord, read_record
+from vit_lightning.viz.values import format_value
 
 EXAMPLES = """states:
   running    a process trains it now
@@ -62,7 +63,8 @@ def row(run: Path, record: RunRecord) -> tuple[str, ...]:
     """Return a run's cells."""
     best = ""
     if record.best is not None:
-        best = f"{record.monitor} {figure(record.monitor, record.best)} (epoch {record.best_epoch})"
+        score = format_value(record.monitor, record.best)
+        best = f"{record.monitor} {score} (epoch {record.best_epoch})"
     limited = record.max_epochs is not None and record.max_epochs > 0
     resume = "-"
     if checkpoint_files(run) and record.state != "running":
@@ -79,8 +81,3 @@ def row(run: Path, record: RunRecord) -> tuple[str, ...]:
         best,
         resume,
     )
-
-
-def figure(metric: str, value: float) -> str:
-    """Write a metric as the other commands do, without waiting for what they draw with."""
-    return f"{100 * value:.2f} %" if metric.endswith("acc") else f"{value:.4f}"

@@ -30,7 +30,7 @@ from vit_lightning.cli.resume import machine_notes, resume_settings
 from vit_lightning.cli.run_failure import is_out_of_memory
 from vit_lightning.cli.run_guard import RunGuard
 from vit_lightning.cli.run_record import RunRecord
-from vit_lightning.viz.curves import format_value
+from vit_lightning.viz.values import format_value
 
 TINY = 200_000  # parameters; below that one thread is as fast as two, and yields to other programs
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vit_lightning.viz.values import format_value
+
 History = Mapping[str, Sequence[tuple[int, float]]]
 """For each metric, such as "val/acc", pairs of an epoch (counted from 1) and a value."""
 
@@ -58,11 +60,6 @@ def learning_curves(
 def value_at(points: Sequence[tuple[int, float]], epoch: int) -> tuple[int, float] | None:
     """The last pair at or before an epoch: what a run had reached by then, and when."""
     return max((point for point in points if point[0] <= epoch), default=None)
-
-
-def format_value(metric: str, value: float) -> str:
-    """Writes a value the way it is read: accuracies in per cent, the rest as numbers."""
-    return f"{100 * value:.2f} %" if "acc" in metric else f"{value:.4f}"
 
 
 def _draw(panel: Axes, runs: Mapping[str, History], metric: str, horizon: int) -> None:

@@ -3,6 +3,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_lightning.cli.bench.gemm import Product, product_seconds, step_products
+from vit_lightning.cli.bench.peers import timm_vit
 from vit_lightning.cli.bench.sizes import SIZES, Shape
 from vit_lightning.models import VisionTransformer
 
@@ -34,15 +35,7 @@ def ours() -> torch.nn.Module:
 def timms() -> torch.nn.Module:
     timm = pytest.importorskip("timm")
     timm.layers.set_fused_attn(False)
-    model = timm.models.VisionTransformer(
-        img_size=SHAPE.image_size,
-        patch_size=SHAPE.patch_size,
-        num_classes=SHAPE.num_classes,
-        embed_dim=SHAPE.embed_dim,
-        depth=SHAPE.num_layers,
-        num_heads=SHAPE.num_heads,
-        mlp_ratio=SHAPE.dim_feedforward / SHAPE.embed_dim,
-    )
+    model = timm_vit(SHAPE)
     timm.layers.set_fused_attn(True)
     return model
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from vit_lightning.cli.bench.parts import PARTS
 from vit_lightning.cli.bench.sizes import SIZES, Sizes
-from vit_lightning.cli.checkpoints import LOGS, run_folders
 from vit_lightning.cli.errors import run_command
+from vit_lightning.cli.run_record import new_run_folder
 
 if TYPE_CHECKING:
     from vit_lightning.cli.bench.parts import Part, Row, Wish
@@ -176,14 +176,10 @@ def _report(
 
 def _new_folder() -> Path:
     """Return the folder of this run, numbered after the last one."""
-    earlier = run_folders("bench")
-    number = int(earlier[-1].name.removeprefix("version_")) + 1 if earlier else 0
-    folder = LOGS / "bench" / f"version_{number}"
     try:
-        folder.mkdir(parents=True)
+        return new_run_folder("bench")
     except OSError as error:
-        raise ValueError(f"cannot write {folder}: {error.strerror or error}") from error
-    return folder
+        raise ValueError(f"cannot write {error.filename}: {error.strerror or error}") from error
 
 
 def _one_of(flag: str, values: Sequence[str], allowed: Sequence[str] | dict[str, Any]) -> None:
