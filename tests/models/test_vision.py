@@ -4,9 +4,10 @@ from itertools import product
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from vit_lightning.models import VisionTransformer
+from vit_lightning.models import VisionTransformer, vision
 from vit_lightning.nn import image_to_patches, patches_to_image
 
 B, C, P, GRID, E, H, K, R = 3, 2, 2, 5, 12, 3, 7, 2
@@ -235,6 +236,35 @@ def test_both_kernels_agree(attention):
     other = vit(attention=attention)
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other(x), expected, **TIGHT)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("stem", ["none", "pooled"])
+def test_the_fast_way_trains_like_the_plain_one(pooling, stem, monkeypatch):
+    monkeypatch.setattr(vision, "PIECE_ELEMENTS", 2 * 11 * (N + R + 1))  # two pictures at a time
+    plain = vit(pooling=pooling, stem=stem, num_registers=R, skip_unread=False, split_batch=False)
+    fast = vit(pooling=pooling, stem=stem, num_registers=R)
+    fast.load_state_dict(plain.state_dict())
+    x, labels = torch.cat([images(), images()])[:5], torch.arange(5)
+    sizes = []
+    fast.encoder.register_forward_pre_hook(lambda _, args: sizes.append(len(args[0])))
+    losses = {}
+    for model in (plain, fast):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        losses[model] = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), labels)
+            loss.backward()
+            optimizer.step()
+            losses[model].append(loss.detach())
+    assert sizes == [2, 2, 1] * 3
+    torch.testing.assert_close(losses[fast], losses[plain], **TIGHT)
+    torch.testing.assert_close(fast.state_dict(), plain.state_dict(), **TIGHT)
+
+
+def test_an_empty_batch_has_no_logits():
+    assert vit()(images()[:0]).shape == (0, K)
 
 
 @pytest.mark.parametrize("positions", ["none", "sincos"])

@@ -103,6 +103,23 @@ def test_both_kernels_agree(make_mask):
     torch.testing.assert_close(grads[0], grads[1], **TIGHT)
 
 
+@every_mask
+@pytest.mark.parametrize("kernel", ["readable", "fused"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_some_queries_give_what_all_give(make_mask, kernel, bias):
+    mask = make_mask()
+    layer = MultiheadAttention(11, E, H, head_dim=2, bias=bias, attention=kernel).double()
+    grads = []
+    for queries in (None, 2):
+        x = torch.linspace(-1, 1, B * L * 11, dtype=torch.float64).view(B, L, 11).requires_grad_()
+        output = layer(x, mask, queries=queries)[:, :2]
+        grads.append(torch.autograd.grad(output.square().sum(), [x, *layer.parameters()]))
+    torch.testing.assert_close(layer(x, mask, queries=2), layer(x, mask)[:, :2], **TIGHT)
+    torch.testing.assert_close(grads[0], grads[1], **TIGHT)
+    maps = [layer(x, mask, True, queries)[1][:, :, :2] for queries in (None, 2)]
+    torch.testing.assert_close(maps[0], maps[1], **TIGHT)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_torch_round_trip_is_exact(bias):
     theirs = nn.MultiheadAttention(E, H, dropout=0.25, bias=bias, batch_first=True)

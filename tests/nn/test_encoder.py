@@ -145,6 +145,17 @@ def test_maps_are_those_of_the_forward_pass(norm):
         tokens = layer(tokens, mask)
 
 
+@pytest.mark.parametrize("norm", ["post", "pre", "none"])
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_what_is_not_read_is_not_needed(norm, num_layers):
+    encoder = TransformerEncoder(num_layers, E, H, FF, norm=norm).double()
+    x, mask = torch.randn(B, L, E, dtype=torch.float64), causal_mask(L).flip(0, 1)
+    torch.testing.assert_close(encoder(x, mask, num_read=2), encoder(x, mask)[:, :2], **TIGHT)
+    maps = encoder(x, mask, return_attention=True, num_read=2)[1]
+    for part, whole in zip(maps, encoder.get_attention_maps(x, mask), strict=True):
+        torch.testing.assert_close(part, whole[:, :, : part.shape[2]], **TIGHT)
+
+
 @given(seed=st.integers(0, 2**32), length=st.integers(1, L))
 def test_padded_equals_truncated(seed, length):
     torch.manual_seed(seed)

@@ -5,7 +5,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vit_lightning.nn import AttentionPool, PositionalEncoding, TransformerEncoder, mean_pool
+from vit_lightning.nn import (
+    AttentionPool,
+    Dropout,
+    PositionalEncoding,
+    TransformerEncoder,
+    mean_pool,
+)
 from vit_lightning.nn.attention import Kernel
 from vit_lightning.nn.encoder import Norm
 from vit_lightning.nn.masks import add_class_token_to_mask, attended_positions
@@ -58,7 +64,7 @@ class TransformerPredictor(nn.Module):
             raise ValueError(f"pooling must be None, 'mean', 'cls' or 'attention', got {pooling!r}")
         self.pooling = pooling
         self.num_heads = num_heads
-        self.input_net = nn.Sequential(nn.Dropout(input_dropout), nn.Linear(input_dim, model_dim))
+        self.input_net = nn.Sequential(Dropout(input_dropout), nn.Linear(input_dim, model_dim))
         self.class_token = (
             nn.Parameter(torch.randn(1, 1, model_dim) * 0.02) if pooling == "cls" else None
         )
@@ -77,7 +83,7 @@ class TransformerPredictor(nn.Module):
             nn.Linear(model_dim, model_dim),
             nn.LayerNorm(model_dim),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(model_dim, num_classes),
         )
 
@@ -124,7 +130,8 @@ class TransformerPredictor(nn.Module):
             x = torch.cat([self.class_token.expand(B, -1, -1), x], dim=1)  # (B, 1 + L, model_dim)
         if add_positional_encoding:
             x = self.positional_encoding(x)
-        x = self.encoder(x, mask, return_attention)
+        num_read = 1 if self.pooling == "cls" and not return_attention else None
+        x = self.encoder(x, mask, return_attention, num_read)
         x, maps = x if return_attention else (x, [])
         if self.pooling == "cls":
             x = x[:, 0]  # (B, 1 + L, model_dim) -> (B, model_dim)

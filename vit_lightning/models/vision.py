@@ -1,5 +1,6 @@
 """The Vision Transformer: an encoder over the patches of a picture, and a class read from it."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from vit_lightning.nn import (
     AttentionPool,
     ConvStem,
+    Dropout,
     EncoderBlock,
     PatchEmbedding,
     TransformerEncoder,
@@ -23,6 +25,9 @@ Stem = Literal["none", "conv", "pooled"]
 ImagePooling = Literal["cls", "mean", "attention"]
 Positions = Literal["none", "learned", "sincos"]
 Head = Literal["linear", "mlp"]
+
+# Hidden units of a feed-forward net in a piece of the batch: 8 MB in bfloat16.
+PIECE_ELEMENTS = 2**22
 
 
 class VisionTransformer(nn.Module):
@@ -60,6 +65,10 @@ class VisionTransformer(nn.Module):
         head: "linear", or "mlp" for two linear layers, `embed_dim` wide, and an activation between.
         layer_norm_eps: added to the variance in the normalisation.
         attention: kernel, "auto", "readable" or "fused".
+        skip_unread: with pooling="cls", compute nothing in the last block but the class token, as
+            nothing else of it is read; the logits are the same.
+        split_batch: on a CPU, take the batch through the encoder in pieces that stay in the cache;
+            the logits are the same.
     """
 
     positions: Tensor | None
@@ -89,6 +98,8 @@ class VisionTransformer(nn.Module):
         head: Head = "linear",
         layer_norm_eps: float = 1e-5,
         attention: Kernel = "auto",
+        skip_unread: bool = True,
+        split_batch: bool = True,
     ) -> None:
         super().__init__()
         for name, value, allowed in (
@@ -127,6 +138,9 @@ class VisionTransformer(nn.Module):
         self.grid_size = (image_size // patch_size, image_size // patch_size)
         self.num_prefix_tokens = num_registers + (pooling == "cls")
         self.pooling = pooling
+        self.num_read = 1 if pooling == "cls" and skip_unread else None
+        self.split_batch = split_batch
+        self.dim_feedforward = 4 * embed_dim if dim_feedforward is None else dim_feedforward
 
         self.stem: nn.Module = nn.Identity()
         channels = in_channels
@@ -150,12 +164,12 @@ class VisionTransformer(nn.Module):
             self.positions = None
         self.class_token = _normal(1, 1, embed_dim, std=0.02) if pooling == "cls" else None
         self.registers = _normal(1, num_registers, embed_dim, std=0.02) if num_registers else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = TransformerEncoder(
             num_layers,
             embed_dim,
             num_heads,
-            4 * embed_dim if dim_feedforward is None else dim_feedforward,
+            self.dim_feedforward,
             dropout,
             norm,
             activation=activation,
@@ -217,14 +231,30 @@ class VisionTransformer(nn.Module):
     def _forward(
         self, images: Tensor, return_attention: bool = False
     ) -> tuple[Tensor, list[Tensor]]:
-        x = self.encoder(self.embed(images), return_attention=return_attention)
-        x, maps = x if return_attention else (x, [])
+        x = self.embed(images)  # (B, T, embed_dim)
+        if return_attention:
+            x, maps = self.encoder(x, return_attention=True)
+            return self._classify(x), maps
+        pieces = x.split(self._piece_size(x))  # (b, T, embed_dim) each
+        logits = [self._classify(self.encoder(piece, num_read=self.num_read)) for piece in pieces]
+        return torch.cat(logits), []
+
+    def _classify(self, x: Tensor) -> Tensor:
         if self.pooling == "cls":
-            x = x[:, 0]  # (B, T, embed_dim) -> (B, embed_dim)
+            x = x[:, 0]  # (b, T, embed_dim) -> (b, embed_dim)
         else:
-            patches = x[:, self.num_prefix_tokens :]  # (B, N, embed_dim)
-            x = mean_pool(patches) if self.pool is None else self.pool(patches)  # (B, embed_dim)
-        return self.head(self.norm(x)), maps
+            patches = x[:, self.num_prefix_tokens :]  # (b, N, embed_dim)
+            x = mean_pool(patches) if self.pool is None else self.pool(patches)  # (b, embed_dim)
+        logits: Tensor = self.head(self.norm(x))
+        return logits
+
+    def _piece_size(self, tokens: Tensor) -> int:
+        batch, length, _ = tokens.shape
+        if not self.split_batch or tokens.device.type != "cpu":
+            return max(1, batch)
+        largest = max(1, PIECE_ELEMENTS // (length * self.dim_feedforward))
+        num_pieces = max(1, math.ceil(batch / largest))
+        return max(1, math.ceil(batch / num_pieces))
 
 
 def _normal(*shape: int, std: float) -> nn.Parameter:

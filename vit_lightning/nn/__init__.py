@@ -3,6 +3,7 @@
 from vit_lightning.nn.attention import MultiheadAttention, projection_weights, scaled_dot_product
 from vit_lightning.nn.conv_stem import ConvStem
 from vit_lightning.nn.drop_path import DropPath
+from vit_lightning.nn.dropout import Dropout
 from vit_lightning.nn.encoder import EncoderBlock, TransformerEncoder
 from vit_lightning.nn.masks import causal_mask, padding_mask
 from vit_lightning.nn.patches import PatchEmbedding, image_to_patches, patches_to_image
@@ -13,6 +14,7 @@ __all__ = [
     "AttentionPool",
     "ConvStem",
     "DropPath",
+    "Dropout",
     "EncoderBlock",
     "MultiheadAttention",
     "PatchEmbedding",

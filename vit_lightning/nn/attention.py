@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_lightning.nn.dropout import dropout as apply_dropout
 from vit_lightning.nn.masks import canonical_mask
 
 Kernel = Literal["auto", "readable", "fused"]
@@ -53,7 +54,7 @@ def scaled_dot_product(
             logits = (logits + mask).clamp(min=lowest)
             mask = mask > -torch.inf
         attention = logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
-    return F.dropout(attention, dropout) @ v.to(attention.dtype), attention
+    return apply_dropout(attention, dropout) @ v.to(attention.dtype), attention
 
 
 def fused_is_faster(device: torch.device, length: int) -> bool:
@@ -130,14 +131,26 @@ class MultiheadAttention(nn.Module):
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor, queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Make queries, keys and values, each (batch, length, num_heads, width of a head)."""
         H, D, Dv = self.num_heads, self.head_dim, self.value_dim
-        q, k, v = self.qkv_proj(x).split([H * D, H * D, H * Dv], dim=-1)  # (B, L, H * D) each
+        if queries is None:
+            q, k, v = self.qkv_proj(x).split([H * D, H * D, H * Dv], dim=-1)  # (B, L, H * D) each
+        else:
+            weight, bias = self.qkv_proj.weight, self.qkv_proj.bias
+            rows = [H * D, H * D + H * Dv]
+            w_q, w_kv = weight.split(rows)
+            b_q, b_kv = (None, None) if bias is None else bias.split(rows)
+            q = F.linear(x[:, :queries], w_q, b_q)
+            k, v = F.linear(x, w_kv, b_kv).split([H * D, H * Dv], dim=-1)
         return q.unflatten(-1, (H, D)), k.unflatten(-1, (H, D)), v.unflatten(-1, (H, Dv))
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        return_attention: bool = False,
+        queries: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Let the tokens attend to each other.
 
@@ -145,26 +158,31 @@ class MultiheadAttention(nn.Module):
             x: tokens, (batch, length, input_dim).
             mask: what may attend to what, broadcastable to (batch, num_heads, length, length).
             return_attention: also return the weights; this takes the readable kernel.
+            queries: how many tokens, from the first on, attend to all; None means every one.
 
         Returns:
-            Tokens (batch, length, embed_dim), and with `return_attention` the attention weights
-            (batch, num_heads, length, length).
+            Tokens (batch, queries, embed_dim), and with `return_attention` the attention weights
+            (batch, num_heads, queries, length).
         """
         if x.ndim != 3 or x.shape[-1] != self.input_dim:
             raise ValueError(
                 f"x must have the shape (batch, length, input_dim={self.input_dim}), "
                 f"got {tuple(x.shape)}"
             )
-        q, k, v = (t.transpose(1, 2) for t in self.project(x))  # (B, L, H, D) -> (B, H, L, D)
+        # (B, L, H, D) -> (B, H, L, D)
+        q, k, v = (t.transpose(1, 2) for t in self.project(x, queries))
+        if mask is not None:
+            shape = torch.Size((len(x), self.num_heads, x.shape[1], x.shape[1]))
+            mask = canonical_mask(mask, shape)
+            if queries is not None:
+                mask = mask.expand(shape)[:, :, :queries]
         dropout = self.dropout if self.training else 0.0
         attention = None
         if return_attention or not self._use_fused(q):
             values, attention = scaled_dot_product(q, k, v, mask, beta=self.beta, dropout=dropout)
         else:
-            B, H, L, _ = q.shape
-            if mask is not None:
-                mask = canonical_mask(mask, torch.Size((B, H, L, L)))
-                mask = mask.to(q.dtype) if mask.is_floating_point() else mask
+            if mask is not None and mask.is_floating_point():
+                mask = mask.to(q.dtype)
             values = F.scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.beta)
         values = values.transpose(1, 2).flatten(2)  # (B, H, L, D) -> (B, L, H * D)
         output: Tensor = self.o_proj(values)

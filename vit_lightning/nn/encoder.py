@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vit_lightning.nn.attention import Kernel, MultiheadAttention
 from vit_lightning.nn.drop_path import DropPath
+from vit_lightning.nn.dropout import Dropout
 
 Norm = Literal["post", "pre", "none"]
 Activation = Literal["relu", "gelu"]
@@ -60,30 +61,40 @@ class EncoderBlock(nn.Module):
         self.feedforward = nn.Sequential(
             nn.Linear(input_dim, dim_feedforward),
             ACTIVATIONS[activation](),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(dim_feedforward, input_dim),
         )
         self.norm1, self.norm2 = (
             nn.Identity() if norm == "none" else nn.LayerNorm(input_dim, eps=layer_norm_eps)
             for _ in range(2)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.drop_path = DropPath(drop_path)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        return_attention: bool = False,
+        queries: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Pass tokens (batch, length, input_dim) through the block.
 
+        Args:
+            x: the tokens.
+            mask: what may attend to what.
+            return_attention: also return the weights.
+            queries: how many tokens, from the first on, to compute; None means every one.
+
         Returns:
-            Tokens of the same shape, and with `return_attention` the weights
-            (batch, num_heads, length, length).
+            Tokens (batch, queries, input_dim), and with `return_attention` the weights
+            (batch, num_heads, queries, length).
         """
         attended = self.self_attn(
-            self.norm1(x) if self.norm == "pre" else x, mask, return_attention
+            self.norm1(x) if self.norm == "pre" else x, mask, return_attention, queries
         )
         attended, attention = attended if return_attention else (attended, None)
-        x = x + self.drop_path(self.dropout(attended))
+        x = x[:, :queries] + self.drop_path(self.dropout(attended))
         if self.norm == "pre":
             x = x + self.drop_path(self.dropout(self.feedforward(self.norm2(x))))
         else:  # with norm="none" both norms are the identity
@@ -218,17 +229,30 @@ class TransformerEncoder(nn.Module):
         self.norm = nn.LayerNorm(input_dim, eps=layer_norm_eps) if has_norm else nn.Identity()
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        return_attention: bool = False,
+        num_read: int | None = None,
     ) -> Tensor | tuple[Tensor, list[Tensor]]:
         """Pass tokens (batch, length, input_dim) through all blocks; the mask holds in every one.
 
+        Args:
+            x: the tokens.
+            mask: what may attend to what.
+            return_attention: also return the weights.
+            num_read: how many tokens, from the first on, are read afterwards. The last block then
+                computes no others; the one before it must, as the last attends to them.
+
         Returns:
-            Tokens of the same shape, and with `return_attention` a list with each layer's weights
-            (batch, num_heads, length, length).
+            Tokens (batch, num_read, input_dim), all of them by default, and with `return_attention`
+            a list with each layer's weights (batch, num_heads, length, length), of which the last
+            has only the rows of the tokens that are read.
         """
         maps = []
         for layer in self.layers:
-            x = layer(x, mask, return_attention)
+            last = layer is self.layers[-1]
+            x = layer(x, mask, return_attention, num_read if last else None)
             if return_attention:
                 x, attention = x
                 maps.append(attention)
