@@ -137,6 +137,29 @@ def test_what_torch_has_no_room_for_is_refused():
         MultiheadAttention.from_torch(nn.MultiheadAttention(E, H, kdim=11))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "length", "dropout", "kernel"),
+    [
+        (torch.float32, 16, 0.0, "readable"),
+        (torch.float32, 65, 0.0, "fused"),
+        (torch.float32, 65, 0.1, "readable"),
+        (torch.bfloat16, 65, 0.0, "readable"),
+        (torch.bfloat16, 1024, 0.0, "fused"),
+    ],
+)
+def test_auto_picks_by_dtype_length_and_dropout(dtype, length, dropout, kernel, monkeypatch):
+    taken = []
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F,
+        "scaled_dot_product_attention",
+        lambda *a, **k: [taken.append("fused"), fused(*a, **k)][1],
+    )
+    layer = MultiheadAttention(4, 4, 1, dropout=dropout).to(dtype)
+    layer(torch.randn(1, length, 4, dtype=dtype))
+    assert (taken or ["readable"]) == [kernel]
+
+
 @pytest.mark.parametrize("kernel", ["readable", "fused"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_with_masks(dtype, kernel):

@@ -235,7 +235,7 @@ class VisionTransformer(nn.Module):
         if return_attention:
             x, maps = self.encoder(x, return_attention=True)
             return self._classify(x), maps
-        pieces = x.split(self._piece_size(x))  # (b, T, embed_dim) each
+        pieces = torch.split(x, self._piece_size(x))  # (b, T, embed_dim) each
         logits = [self._classify(self.encoder(piece, num_read=self.num_read)) for piece in pieces]
         return torch.cat(logits), []
 

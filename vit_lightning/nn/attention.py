@@ -57,14 +57,18 @@ def scaled_dot_product(
     return apply_dropout(attention, dropout) @ v.to(attention.dtype), attention
 
 
-def fused_is_faster(device: torch.device, length: int) -> bool:
-    """Say which kernel `attention="auto"` takes.
+def fused_is_faster(q: Tensor, dropout: float = 0.0) -> bool:
+    """Say which kernel `attention="auto"` takes for these queries.
 
-    Training on a CPU at 65 tokens, the plain products are measured to be faster in bfloat16 and as
-    fast in float32; at long lengths the fused kernel saves the (length, length) matrix. On other
-    devices it is taken to be faster, unmeasured.
+    On a CPU by measurement (`vit-lightning bench --parts attention`, forward and backward): in
+    bfloat16 the backward pass of the fused kernel takes up to eight times as long as the plain
+    products, which lose only when the (length, length) matrix leaves the cache; in float32 it is as
+    fast at 32 tokens and two to three times as fast at long lengths. With dropout torch has no
+    fused kernel there. On other devices it is taken to be faster, unmeasured.
     """
-    return device.type != "cpu" or length > 512
+    if q.device.type != "cpu":
+        return True
+    return not dropout and q.shape[-2] > (640 if q.dtype.itemsize < 4 else 24)
 
 
 class MultiheadAttention(nn.Module):
@@ -139,10 +143,10 @@ class MultiheadAttention(nn.Module):
         else:
             weight, bias = self.qkv_proj.weight, self.qkv_proj.bias
             rows = [H * D, H * D + H * Dv]
-            w_q, w_kv = weight.split(rows)
-            b_q, b_kv = (None, None) if bias is None else bias.split(rows)
+            w_q, w_kv = torch.split(weight, rows)
+            b_q, b_kv = (None, None) if bias is None else torch.split(bias, rows)
             q = F.linear(x[:, :queries], w_q, b_q)
-            k, v = F.linear(x, w_kv, b_kv).split([H * D, H * Dv], dim=-1)
+            k, v = torch.split(F.linear(x, w_kv, b_kv), [H * D, H * Dv], dim=-1)
         return q.unflatten(-1, (H, D)), k.unflatten(-1, (H, D)), v.unflatten(-1, (H, Dv))
 
     def forward(
@@ -178,7 +182,7 @@ class MultiheadAttention(nn.Module):
                 mask = mask.expand(shape)[:, :, :queries]
         dropout = self.dropout if self.training else 0.0
         attention = None
-        if return_attention or not self._use_fused(q):
+        if return_attention or not self._use_fused(q, dropout):
             values, attention = scaled_dot_product(q, k, v, mask, beta=self.beta, dropout=dropout)
         else:
             if mask is not None and mask.is_floating_point():
@@ -188,9 +192,9 @@ class MultiheadAttention(nn.Module):
         output: Tensor = self.o_proj(values)
         return (output, attention) if return_attention and attention is not None else output
 
-    def _use_fused(self, q: Tensor) -> bool:
+    def _use_fused(self, q: Tensor, dropout: float) -> bool:
         if self.attention == "auto":
-            return fused_is_faster(q.device, q.shape[-2])
+            return fused_is_faster(q, dropout)
         return self.attention == "fused"
 
     @classmethod

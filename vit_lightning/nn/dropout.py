@@ -23,8 +23,9 @@ def dropout(x: Tensor, rate: float) -> Tensor:
         return F.dropout(x, rate)
     draws = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
     numbers = draws.view(torch.int16)[: x.numel()].view(x.shape)  # from -LEVELS / 2 on
-    kept = numbers >= dropped - LEVELS // 2
-    return x * kept.to(x.dtype).mul_(LEVELS / (LEVELS - dropped))
+    # 0 or 1 in x's own dtype at once: to convert a boolean takes as long as to draw.
+    kept = torch.ge(numbers, dropped - LEVELS // 2, out=torch.empty_like(x, requires_grad=False))
+    return x * kept.mul_(LEVELS / (LEVELS - dropped))
 
 
 class Dropout(nn.Dropout):
