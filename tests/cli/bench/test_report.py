@@ -45,6 +45,8 @@ def test_a_step_is_held_against_the_limit_of_its_arithmetic():
     assert [row["share_of_limit"] for row in rows] == [1, 1, 0.8, 0.5, 0.4]
     assert step.verdict(rows) == [
         "ours by default (bf16): 400 images/s, 80 % of the limit",
+        "it makes 74 % of the limit's products: in the last block only the class token is computed,"
+        " as nothing else is read",
         "2.00 x the best peer (timm, bf16)",
         "8.00 x the median peer in its default, float32",
     ]
