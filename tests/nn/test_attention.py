@@ -140,11 +140,11 @@ def test_what_torch_has_no_room_for_is_refused():
 @pytest.mark.parametrize(
     ("dtype", "length", "dropout", "kernel"),
     [
-        (torch.float32, 16, 0.0, "readable"),
+        (torch.float32, 33, 0.0, "readable"),
         (torch.float32, 65, 0.0, "fused"),
         (torch.float32, 65, 0.1, "readable"),
-        (torch.bfloat16, 65, 0.0, "readable"),
-        (torch.bfloat16, 1024, 0.0, "fused"),
+        (torch.bfloat16, 257, 0.0, "readable"),
+        (torch.bfloat16, 512, 0.0, "fused"),
     ],
 )
 def test_auto_picks_by_dtype_length_and_dropout(dtype, length, dropout, kernel, monkeypatch):

@@ -26,7 +26,7 @@ ImagePooling = Literal["cls", "mean", "attention"]
 Positions = Literal["none", "learned", "sincos"]
 Head = Literal["linear", "mlp"]
 
-# Hidden units of a feed-forward net in a piece of the batch: 8 MB in bfloat16.
+# Hidden units of a feed-forward net in a piece of the batch, for each thread: 8 MB in bfloat16.
 PIECE_ELEMENTS = 2**22
 
 
@@ -252,7 +252,8 @@ class VisionTransformer(nn.Module):
         batch, length, _ = tokens.shape
         if not self.split_batch or tokens.device.type != "cpu":
             return max(1, batch)
-        largest = max(1, PIECE_ELEMENTS // (length * self.dim_feedforward))
+        elements = PIECE_ELEMENTS * torch.get_num_threads()
+        largest = max(1, elements // (length * self.dim_feedforward))
         num_pieces = max(1, math.ceil(batch / largest))
         return max(1, math.ceil(batch / num_pieces))
 

@@ -61,14 +61,14 @@ def fused_is_faster(q: Tensor, dropout: float = 0.0) -> bool:
     """Say which kernel `attention="auto"` takes for these queries.
 
     On a CPU by measurement (`vit-lightning bench --parts attention`, forward and backward): in
-    bfloat16 the backward pass of the fused kernel takes up to eight times as long as the plain
-    products, which lose only when the (length, length) matrix leaves the cache; in float32 it is as
-    fast at 32 tokens and two to three times as fast at long lengths. With dropout torch has no
-    fused kernel there. On other devices it is taken to be faster, unmeasured.
+    bfloat16 the fused kernel takes up to nine times as long as the plain products, which lose only
+    when the (length, length) matrix leaves the cache, at about 512 tokens; in float32 it is as fast
+    at 64 tokens and twice as fast at 256 and more. With dropout torch has no fused kernel there. On
+    other devices it is taken to be faster, unmeasured.
     """
     if q.device.type != "cpu":
         return True
-    return not dropout and q.shape[-2] > (640 if q.dtype.itemsize < 4 else 24)
+    return not dropout and q.shape[-2] > (384 if q.dtype.itemsize < 4 else 48)
 
 
 class MultiheadAttention(nn.Module):

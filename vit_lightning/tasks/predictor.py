@@ -13,6 +13,7 @@ from torchmetrics.classification import BinaryAccuracy, MulticlassAccuracy
 from vit_lightning.models import TransformerPredictor
 from vit_lightning.optim import CosineWarmupScheduler
 from vit_lightning.tasks.horizon import planned_steps
+from vit_lightning.tasks.log_steps import is_logged
 
 IGNORE = -100  # the label of padding; torch's cross-entropy skips it by default
 Batch = tuple[Tensor, Tensor]
@@ -137,16 +138,23 @@ class LitPredictor(LightningModule):
         metric.update(scores, labels)
         if stage == "train":
             self.train_loss.update(loss.detach(), len(symbols))
-            self.log("train/loss_step", loss, on_step=True, on_epoch=False)
-            self.log("train/loss_epoch", self.train_loss, on_step=False, on_epoch=True)
+            if is_logged(self):
+                self.log("train/loss_step", loss, on_step=True, on_epoch=False)
         else:
             self.log(f"{stage}/loss", loss, on_epoch=True, batch_size=len(symbols))
-        self.log(f"{stage}/{self.metric_name}", metric, on_step=False, on_epoch=True, prog_bar=True)
+            self.log(f"{stage}/{self.metric_name}", metric, on_epoch=True, prog_bar=True)
         return loss
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the loss of a training batch."""
         return self._step(batch, "train")
+
+    def on_train_epoch_end(self) -> None:
+        """Log loss and metric of the epoch: here, as a metric is slow to log at every step."""
+        self.log("train/loss_epoch", self.train_loss)
+        metric = self.metrics["train_metric"]
+        assert isinstance(metric, Metric)
+        self.log(f"train/{self.metric_name}", metric, prog_bar=True)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Log loss and metric of a validation batch."""

@@ -16,6 +16,7 @@ from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionM
 from vit_lightning.models import VisionTransformer
 from vit_lightning.optim import CosineWarmupScheduler, MuonAdamW, decay_groups, muon_groups
 from vit_lightning.tasks.horizon import planned_steps
+from vit_lightning.tasks.log_steps import is_logged
 from vit_lightning.tasks.memory import keep_freed_memory
 
 Batch = tuple[Tensor, Tensor]
@@ -126,10 +127,14 @@ class LitViT(LightningModule):
         labels = targets.argmax(-1) if targets.is_floating_point() else targets
         self.train_loss.update(loss.detach(), len(images))
         self.train_acc.update(logits.detach(), labels)
-        self.log("train/loss_step", loss, on_step=True, on_epoch=False)
-        self.log("train/loss_epoch", self.train_loss, on_step=False, on_epoch=True)
-        self.log("train/acc", self.train_acc, on_step=False, on_epoch=True, prog_bar=True)
+        if is_logged(self):
+            self.log("train/loss_step", loss, on_step=True, on_epoch=False)
         return loss
+
+    def on_train_epoch_end(self) -> None:
+        """Log loss and accuracy of the epoch: here, as a metric is slow to log at every step."""
+        self.log("train/loss_epoch", self.train_loss)
+        self.log("train/acc", self.train_acc, prog_bar=True)
 
     def _evaluate(self, batch: Batch, stage: str, metrics: MetricCollection) -> None:
         images, labels = batch
