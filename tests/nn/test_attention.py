@@ -140,9 +140,9 @@ def test_what_torch_has_no_room_for_is_refused():
 @pytest.mark.parametrize(
     ("dtype", "length", "dropout", "kernel"),
     [
-        (torch.float32, 33, 0.0, "readable"),
-        (torch.float32, 65, 0.0, "fused"),
-        (torch.float32, 65, 0.1, "readable"),
+        (torch.float32, 65, 0.0, "readable"),
+        (torch.float32, 128, 0.0, "fused"),
+        (torch.float32, 128, 0.1, "readable"),
         (torch.bfloat16, 257, 0.0, "readable"),
         (torch.bfloat16, 512, 0.0, "fused"),
     ],

@@ -62,13 +62,13 @@ def fused_is_faster(q: Tensor, dropout: float = 0.0) -> bool:
 
     On a CPU by measurement (`vit-lightning bench --parts attention`, forward and backward): in
     bfloat16 the fused kernel takes up to nine times as long as the plain products, which lose only
-    when the (length, length) matrix leaves the cache, at about 512 tokens; in float32 it is as fast
-    at 64 tokens and twice as fast at 256 and more. With dropout torch has no fused kernel there. On
-    other devices it is taken to be faster, unmeasured.
+    when the (length, length) matrix leaves the cache, at about 512 tokens; in float32 the two meet
+    at about 100 tokens (on one thread at 40), and from 256 on the fused one is twice as fast. With
+    dropout torch has no fused kernel there. On other devices it is taken to be faster, unmeasured.
     """
     if q.device.type != "cpu":
         return True
-    return not dropout and q.shape[-2] > (384 if q.dtype.itemsize < 4 else 48)
+    return not dropout and q.shape[-2] > (384 if q.dtype.itemsize < 4 else 96)
 
 
 class MultiheadAttention(nn.Module):
