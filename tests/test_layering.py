@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "data": set(),
     "optim": set(),
     "viz": set(),
-    "callbacks": {"viz", "nn", "tasks"},
+    "callbacks": {"viz", "nn"},
     "tasks": {"nn", "models", "optim"},
     "cli": {"nn", "models", "data", "optim", "viz", "callbacks", "tasks"},
     "recipes": set(),

@@ -8,9 +8,6 @@ from vit_lightning.callbacks import LearningRates
 class Module:
     values: ClassVar[dict[str, float]] = {}
 
-    def __init__(self, run: "Run") -> None:
-        self._trainer = run
-
     def log_dict(self, values: dict[str, float], **how: bool) -> None:
         self.values = values
         assert how == {"on_step": True, "on_epoch": False}
@@ -27,10 +24,9 @@ class Run:
 def logged(step: int = 2, **names: dict[str, object]) -> dict[str, float]:
     weights = [torch.nn.Parameter(torch.zeros(1)) for _ in range(2)]
     groups = [{"params": [w], **extra} for w, extra in zip(weights, names.values(), strict=True)]
-    run = Run(step)
-    module = Module(run)
+    module = Module()
     optimizer = torch.optim.AdamW(groups, lr=0.5)
-    LearningRates().on_before_optimizer_step(run, module, optimizer)
+    LearningRates().on_before_optimizer_step(Run(step), module, optimizer)
     return module.values
 
 

@@ -7,8 +7,6 @@ done again would be in the log twice.
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 
-from vit_lightning.tasks.log_steps import is_logged
-
 
 class LearningRates(Callback):
     """Log `lr`, or `lr/NAME` for parameter groups that have a name."""
@@ -17,8 +15,10 @@ class LearningRates(Callback):
         self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
     ) -> None:
         """Log the rates that this step is taken with, if the log has this step."""
-        if not is_logged(pl_module):
-            return
+        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        due = interval > 0 and (trainer.global_step + 1) % interval == 0
+        if not due and not trainer.should_stop:
+            return  # as tasks/log_steps.py has it for the loss
         groups = optimizer.param_groups
         rates = {f"lr/{g['name']}" if "name" in g else "lr": float(g["lr"]) for g in groups}
         pl_module.log_dict(rates, on_step=True, on_epoch=False)
