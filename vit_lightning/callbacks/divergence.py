@@ -29,7 +29,7 @@ class StopOnDivergence(Callback):
     ) -> None:
         """Look at the loss."""
         self._losses.append(outputs["loss"].detach())
-        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]  # a connector sets it
         if self._losses[-1].device.type == "cpu" or len(self._losses) >= interval:
             self._check(trainer)
 

@@ -15,7 +15,7 @@ class LearningRates(Callback):
         self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
     ) -> None:
         """Log the rates that this step is taken with, if the log has this step."""
-        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]  # a connector sets it
         due = interval > 0 and (trainer.global_step + 1) % interval == 0
         if not due and not trainer.should_stop:
             return  # as tasks/log_steps.py has it for the loss

@@ -30,7 +30,7 @@ def random_states() -> State:
     """Return the states of the generators that dropout, say, draws from."""
     states: State = {"torch": torch.get_rng_state(), "python": random.getstate()}
     # Asked at every step; is_available would take long.
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
         states["cuda"] = torch.cuda.get_rng_state_all()
     if torch.backends.mps.is_available():
         states["mps"] = torch.mps.get_rng_state()

@@ -182,7 +182,7 @@ class RunGuard:
             raise self._in_words(error, trainer, checkpoint) from error
 
     def _in_words(self, error: Exception, trainer: Trainer, checkpoint: Path | None) -> Exception:
-        data: Any = trainer.datamodule  # type: ignore[attr-defined]
+        data: Any = trainer.datamodule  # type: ignore[attr-defined]  # set by fit
         last = self.checkpoints.folder / "last.ckpt"
         latest = f"{last} of step {self.checkpoints.step}" if last.is_file() else None
         words = explain(error, latest, self.record.resume_command(), data.batch_size)

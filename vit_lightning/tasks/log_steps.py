@@ -11,6 +11,6 @@ def is_logged(module: LightningModule) -> bool:
     trainer = module._trainer  # None when a step is called by hand, where `trainer` would raise
     if trainer is None:
         return False
-    interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+    interval: int = trainer.log_every_n_steps  # type: ignore[attr-defined]  # a connector sets it
     due = interval > 0 and (trainer.global_step + 1) % interval == 0
     return due or trainer.should_stop

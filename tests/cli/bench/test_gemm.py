@@ -34,7 +34,7 @@ def ours(skip_unread: bool = False) -> torch.nn.Module:
 
 
 def timms() -> torch.nn.Module:
-    timm = pytest.importorskip("timm")
+    timm = pytest.importorskip("timm", reason="timm comes with the extra bench")
     timm.layers.set_fused_attn(False)
     model = timm_vit(SHAPE)
     timm.layers.set_fused_attn(True)

@@ -167,11 +167,11 @@ def _operations(kernel: Kernel, x: Tensor) -> list[str]:
     return recorder.names
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """Writes down which operations run."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.names: list[str] = []
 
     def __torch_dispatch__(

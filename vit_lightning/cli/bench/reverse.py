@@ -90,7 +90,7 @@ def _fit_ours(name: str, sizes: Sizes, seed: int) -> PerfectClock:
     path = Path(f"bench-{name}.yaml")
     path.write_text(yaml.safe_dump(recipe))
     cli = launch(["fit", "--config", str(path), "--seed_everything", str(seed)])
-    callbacks: list[Callback] = cli.trainer.callbacks  # type: ignore[attr-defined]
+    callbacks: list[Callback] = cli.trainer.callbacks  # type: ignore[attr-defined]  # a connector sets it
     return next(c for c in callbacks if isinstance(c, PerfectClock))
 
 

@@ -116,7 +116,7 @@ def _step(
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16) if kind == "bf16" else nullcontext():
             value = loss()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         nn.utils.clip_grad_norm_(parameters, CLIP)
         optimizer.step()
 
