@@ -1,5 +1,6 @@
 """What every test shares: few threads, a fixed seed, a fast hypothesis profile."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,11 @@ def data_folder(_data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Two threads instead of one, for what behaves differently then."""
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)

@@ -128,6 +128,14 @@ def test_torch_round_trip_is_exact(bias):
     torch.testing.assert_close(back.state_dict(), theirs.state_dict(), rtol=0, atol=0)
 
 
+def test_an_additive_mask_is_judged_as_a_whole():
+    layer = MultiheadAttention(11, E, H).double()
+    x = torch.randn(B, L, 11, dtype=torch.float64)
+    mask = torch.zeros(L, L, dtype=x.dtype)
+    mask[0, 1], mask[2, 0] = 1.0, -3.0  # the first rows by themselves would be ambiguous
+    torch.testing.assert_close(layer(x, mask, queries=2), layer(x, mask)[:, :2], **TIGHT)
+
+
 def test_what_torch_has_no_room_for_is_refused():
     with pytest.raises(ValueError, match="no room"):
         MultiheadAttention(11, E, H).to_torch()

@@ -20,13 +20,15 @@ from vit_lightning.nn import (
 from vit_lightning.nn.attention import Kernel
 from vit_lightning.nn.encoder import ACTIVATIONS, Activation, Norm
 from vit_lightning.nn.patches import PatchKind
+from vit_lightning.nn.threads import on_threads
 
 Stem = Literal["none", "conv", "pooled"]
 ImagePooling = Literal["cls", "mean", "attention"]
 Positions = Literal["none", "learned", "sincos"]
 Head = Literal["linear", "mlp"]
 
-# Hidden units of a feed-forward net in a piece of the batch, for each thread: 8 MB in bfloat16.
+# Hidden units of a feed-forward net in a piece of the batch, for each thread that shares in it:
+# 8 MB in bfloat16.
 PIECE_ELEMENTS = 2**22
 
 
@@ -67,8 +69,8 @@ class VisionTransformer(nn.Module):
         attention: kernel, "auto", "readable" or "fused".
         skip_unread: with pooling="cls", compute nothing in the last block but the class token, as
             nothing else of it is read; the logits are the same.
-        split_batch: on a CPU, take the batch through the encoder in pieces that stay in the cache;
-            the logits are the same.
+        split_batch: on a CPU, take the batch through the encoder in pieces that stay in the cache,
+            and in training on each thread pieces of its own; the logits are the same.
     """
 
     positions: Tensor | None
@@ -235,9 +237,16 @@ class VisionTransformer(nn.Module):
         if return_attention:
             x, maps = self.encoder(x, return_attention=True)
             return self._classify(x), maps
-        pieces = torch.split(x, self._piece_size(x))  # (b, T, embed_dim) each
+        if self.training and self.split_batch and x.device.type == "cpu":
+            layers = (self.encoder, self.pool, self.norm, self.head)
+            parameters = (p for layer in layers if layer is not None for p in layer.parameters())
+            return on_threads(self._read, x, parameters), []
+        return self._read(x), []
+
+    def _read(self, x: Tensor) -> Tensor:
+        pieces = torch.split(x, self._piece_size(x))  # (B, T, embed_dim) -> (b, T, embed_dim) each
         logits = [self._classify(self.encoder(piece, num_read=self.num_read)) for piece in pieces]
-        return torch.cat(logits), []
+        return torch.cat(logits)  # (B, num_classes)
 
     def _classify(self, x: Tensor) -> Tensor:
         if self.pooling == "cls":

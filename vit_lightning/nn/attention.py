@@ -40,6 +40,16 @@ def scaled_dot_product(
         The values (..., queries, value_dim), and the attention weights (..., queries, keys) as they
         were before dropout.
     """
+    if mask is not None:
+        # torch gives this function no types
+        batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
+        mask = canonical_mask(mask, torch.Size((*batch, q.shape[-2], k.shape[-2])))
+    return _attend(q, k, v, mask, beta, dropout)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, beta: float | None, dropout: float
+) -> tuple[Tensor, Tensor]:
     if beta is None:
         beta = q.shape[-1] ** -0.5
     logits = (beta * q) @ k.transpose(-2, -1)  # (..., L, D) @ (..., D, S) -> (..., L, S)
@@ -48,7 +58,6 @@ def scaled_dot_product(
     else:
         # The lowest finite number rather than -inf: a row of -inf has no softmax, nor a gradient.
         lowest = torch.finfo(logits.dtype).min
-        mask = canonical_mask(mask, logits.shape)
         if mask.is_floating_point():
             mask = mask.to(logits.dtype)
             logits = (logits + mask).clamp(min=lowest)
@@ -183,7 +192,7 @@ class MultiheadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         attention = None
         if return_attention or not self._use_fused(q, dropout):
-            values, attention = scaled_dot_product(q, k, v, mask, beta=self.beta, dropout=dropout)
+            values, attention = _attend(q, k, v, mask, self.beta, dropout)
         else:
             if mask is not None and mask.is_floating_point():
                 mask = mask.to(q.dtype)
@@ -193,7 +202,7 @@ class MultiheadAttention(nn.Module):
         return (output, attention) if return_attention and attention is not None else output
 
     def _use_fused(self, q: Tensor, dropout: float) -> bool:
-        if self.attention == "auto":
+        if self.attention == "auto" or (dropout and q.device.type == "cpu"):
             return fused_is_faster(q, dropout)
         return self.attention == "fused"
 

@@ -1,7 +1,8 @@
 """Stochastic depth: in training, some samples skip a residual branch."""
 
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from vit_lightning.nn.dropout import dropout
 
 
 class DropPath(nn.Module):
@@ -25,7 +26,7 @@ class DropPath(nn.Module):
         if self.rate == 0 or not self.training:
             return x
         ones = x.new_ones(x.shape[0], *(1 for _ in x.shape[1:]))  # (B, 1, ...)
-        return x * F.dropout(ones, self.rate)  # 0 or 1 / (1 - rate) for each sample
+        return x * dropout(ones, self.rate)  # 0 or 1 / (1 - rate) for each sample
 
     def extra_repr(self) -> str:
         """Show the rate when printed."""

@@ -1,0 +1,113 @@
+"""A batch on the threads of a CPU: each takes a part of it through a net, and back."""
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from vit_lightning.nn.dropout import random_numbers
+
+TensorFunction = Callable[[Tensor], Tensor]
+
+
+def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]) -> Tensor:
+    """Compute `function(x)`, and later its gradient, with a part of the batch on each thread.
+
+    By itself torch shares out every single operation, and its threads wait for each other after
+    each one; here they do so once. Gradients are summed in the order of the parts, and each part
+    has random numbers of its own, from a seed that is drawn here: a run can be repeated exactly.
+
+    The gradient can be asked for once. What watches only the thread that calls, as torch's
+    FlopCounterMode does, sees nothing of the computation.
+
+    Args:
+        function: of (batch, ...), treating each sample by itself. Of random numbers it may use
+            those of `vit_lightning.nn.dropout` only.
+        x: the batch.
+        parameters: whatever else may need a gradient.
+    """
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return function(x)
+    threads = min(torch.get_num_threads(), len(x))
+    if threads < 2:
+        return function(x)
+    seeds = torch.randint(2**63 - 1, (threads,)).tolist()
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    output: Tensor = _OnThreads.apply(function, seeds, x, *trained)
+    return output
+
+
+class _OnThreads(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, function: TensorFunction, seeds: Sequence[int], x: Tensor, *parameters: Tensor
+    ) -> Tensor:
+        dtype, enabled = torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
+
+        def compute(part: Tensor, seed: int) -> Tensor:
+            random_numbers.generator = torch.Generator().manual_seed(seed)
+            # No cache: all threads share it, and who comes first would decide whether a weight is
+            # converted once or twice, and so how its gradient is rounded.
+            with torch.autocast("cpu", dtype, enabled, cache_enabled=False):
+                return function(part)
+
+        ctx.parts = [
+            part.detach().requires_grad_(x.requires_grad) for part in x.tensor_split(len(seeds))
+        ]
+        ctx.parameters = parameters
+        ctx.outputs = list(_pool(len(seeds)).map(compute, ctx.parts, seeds))
+        return torch.cat([output.detach() for output in ctx.outputs])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.outputs is None:
+            raise RuntimeError(
+                "the gradient of a batch on threads can be computed once only; "
+                "a VisionTransformer with split_batch=False has no such limit"
+            )
+        needs_x = ctx.parts[0].requires_grad
+
+        def compute(part: Tensor, output: Tensor, gradient: Tensor) -> tuple[Tensor | None, ...]:
+            inputs = [part, *ctx.parameters] if needs_x else ctx.parameters
+            return torch.autograd.grad(output, inputs, gradient, allow_unused=True)
+
+        num_parts = len(ctx.parts)
+        results = _pool(num_parts).map(
+            compute, ctx.parts, ctx.outputs, gradient.tensor_split(num_parts)
+        )
+        columns = list(zip(*results, strict=True))  # for each input, its gradient from each part
+        ctx.parts = ctx.outputs = None  # and with them the activations
+        of_x = torch.cat(columns.pop(0)) if needs_x else None
+        return None, None, of_x, *(_add_up(column) for column in columns)
+
+
+def _add_up(gradients: Sequence[Tensor | None]) -> Tensor | None:
+    present = [gradient for gradient in gradients if gradient is not None]
+    return functools.reduce(torch.add, present) if present else None
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    pool = ThreadPoolExecutor(threads, "part of the batch")
+    all_are_here = threading.Barrier(threads)
+
+    def work_alone() -> None:
+        # Asked first, as torch gives a new thread its number when it is used for the first time.
+        torch.get_num_threads()
+        torch.set_num_threads(1)
+        all_are_here.wait()
+
+    for done in [pool.submit(work_alone) for _ in range(threads)]:
+        done.result()
+    torch.set_num_threads(threads)  # The 1 was also taken for every thread to come.
+    return pool
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # A forked process has none of the threads.
