@@ -38,6 +38,7 @@ def test_output_and_gradients_are_those_of_one_thread(size, needs_x, threads):
     inputs = [x, *model.parameters(), unused]
     inputs = [t for t in inputs if t.requires_grad]
     outputs = model(x), on_threads(model, x, [*model.parameters(), unused])
+    assert torch.get_num_threads() == threads  # even for a batch with fewer parts
     weights = torch.randn_like(outputs[0])
     plain, ours = (torch.autograd.grad(o, inputs, weights, allow_unused=True) for o in outputs)
     torch.testing.assert_close(outputs[1], outputs[0], **TIGHT)

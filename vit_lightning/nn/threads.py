@@ -34,10 +34,10 @@ def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]
     """
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return function(x)
-    threads = min(torch.get_num_threads(), len(x))
-    if threads < 2:
+    num_parts = min(torch.get_num_threads(), len(x))
+    if num_parts < 2:
         return function(x)
-    seeds = torch.randint(2**63 - 1, (threads,)).tolist()
+    seeds = torch.randint(2**63 - 1, (num_parts,)).tolist()
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     output: Tensor = _OnThreads.apply(function, seeds, x, *trained)
     return output
@@ -61,7 +61,8 @@ class _OnThreads(torch.autograd.Function):
             part.detach().requires_grad_(x.requires_grad) for part in x.tensor_split(len(seeds))
         ]
         ctx.parameters = parameters
-        ctx.outputs = list(_pool(len(seeds)).map(compute, ctx.parts, seeds))
+        ctx.pool = _pool(torch.get_num_threads())
+        ctx.outputs = list(ctx.pool.map(compute, ctx.parts, seeds))
         return torch.cat([output.detach() for output in ctx.outputs])
 
     @staticmethod
@@ -78,10 +79,8 @@ class _OnThreads(torch.autograd.Function):
             inputs = [part, *ctx.parameters] if needs_x else ctx.parameters
             return torch.autograd.grad(output, inputs, gradient, allow_unused=True)
 
-        num_parts = len(ctx.parts)
-        results = _pool(num_parts).map(
-            compute, ctx.parts, ctx.outputs, gradient.tensor_split(num_parts)
-        )
+        gradients = gradient.tensor_split(len(ctx.parts))
+        results = ctx.pool.map(compute, ctx.parts, ctx.outputs, gradients)
         columns = list(zip(*results, strict=True))  # for each input, its gradient from each part
         ctx.parts = ctx.outputs = None  # and with them the activations
         of_x = torch.cat(columns.pop(0)) if needs_x else None
