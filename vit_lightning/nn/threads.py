@@ -15,12 +15,14 @@ from vit_lightning.nn.dropout import random_numbers
 
 TensorFunction = Callable[[Tensor], Tensor]
 
+MAX_PARTS = 8  # Each has gradients of all parameters, to be kept and added up.
+
 
 def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]) -> Tensor:
     """Compute `function(x)`, and later its gradient, with a part of the batch on each thread.
 
     By itself torch shares out every single operation, and its threads wait for each other after
-    each one; here they do so once. Gradients are summed in the order of the parts, and each part
+    each one; here they do so once. (With many threads a part has several.) Gradients are summed in the order of the parts, and each part
     has random numbers of its own, from a seed that is drawn here: a run can be repeated exactly.
 
     The gradient can be asked for once. What watches only the thread that calls, as torch's
@@ -34,7 +36,7 @@ def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]
     """
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return function(x)
-    num_parts = min(torch.get_num_threads(), len(x))
+    num_parts = min(torch.get_num_threads(), len(x), MAX_PARTS)
     if num_parts < 2:
         return function(x)
     seeds = torch.randint(2**63 - 1, (num_parts,)).tolist()
@@ -61,7 +63,7 @@ class _OnThreads(torch.autograd.Function):
             part.detach().requires_grad_(x.requires_grad) for part in x.tensor_split(len(seeds))
         ]
         ctx.parameters = parameters
-        ctx.pool = _pool(torch.get_num_threads())
+        ctx.pool = _pool(len(seeds), torch.get_num_threads() // len(seeds))
         ctx.outputs = list(ctx.pool.map(compute, ctx.parts, seeds))
         return torch.cat([output.detach() for output in ctx.outputs])
 
@@ -93,19 +95,20 @@ def _add_up(gradients: Sequence[Tensor | None]) -> Tensor | None:
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    pool = ThreadPoolExecutor(threads, "part of the batch")
-    all_are_here = threading.Barrier(threads)
+def _pool(num_workers: int, threads_each: int) -> ThreadPoolExecutor:
+    ours = torch.get_num_threads()
+    pool = ThreadPoolExecutor(num_workers, "part of the batch")
+    all_are_here = threading.Barrier(num_workers)
 
-    def work_alone() -> None:
+    def set_up() -> None:
         # Asked first, as torch gives a new thread its number when it is used for the first time.
         torch.get_num_threads()
-        torch.set_num_threads(1)
+        torch.set_num_threads(threads_each)
         all_are_here.wait()
 
-    for done in [pool.submit(work_alone) for _ in range(threads)]:
+    for done in [pool.submit(set_up) for _ in range(num_workers)]:
         done.result()
-    torch.set_num_threads(threads)  # The 1 was also taken for every thread to come.
+    torch.set_num_threads(ours)  # Theirs was also taken for every thread to come.
     return pool
 
 
