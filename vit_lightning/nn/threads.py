@@ -22,8 +22,9 @@ def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]
     """Compute `function(x)`, and later its gradient, with a part of the batch on each thread.
 
     By itself torch shares out every single operation, and its threads wait for each other after
-    each one; here they do so once. (With many threads a part has several.) Gradients are summed in the order of the parts, and each part
+    each one; here they do so once. Gradients are summed in the order of the parts, and each part
     has random numbers of its own, from a seed that is drawn here: a run can be repeated exactly.
+    With more threads than `MAX_PARTS` each part has several.
 
     The gradient can be asked for once. What watches only the thread that calls, as torch's
     FlopCounterMode does, sees nothing of the computation.
