@@ -63,14 +63,13 @@ def test_each_part_has_its_own_thread_and_every_thread_works_alone(threads):
     assert torch.get_num_threads() == threads
 
 
-def test_many_threads_share_a_part(monkeypatch):
+def test_many_threads_share_a_part(two_threads, monkeypatch):
     monkeypatch.setattr("vit_lightning.nn.threads.MAX_PARTS", 2)
     torch.set_num_threads(5)
     seen = []
     on_threads(lambda x: [seen.append(torch.get_num_threads()), x][1], batch().requires_grad_(), [])
     assert seen == [2, 2]
     assert torch.get_num_threads() == 5
-    torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("autocast", [True, False])

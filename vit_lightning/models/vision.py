@@ -237,7 +237,7 @@ class VisionTransformer(nn.Module):
         if return_attention:
             x, maps = self.encoder(x, return_attention=True)
             return self._classify(x), maps
-        if self.training and self.split_batch and x.device.type == "cpu":
+        if self.training and self.split_batch:
             layers = (self.encoder, self.pool, self.norm, self.head)
             parameters = (p for layer in layers if layer is not None for p in layer.parameters())
             return on_threads(self._read, x, parameters), []

@@ -91,8 +91,9 @@ class MultiheadAttention(nn.Module):
         dropout: share of attention weights dropped in training.
         bias: whether the projections have biases.
         beta: inverse temperature; None means 1/sqrt(head_dim).
-        attention: "readable" for `scaled_dot_product`, "fused" for torch's kernel, "auto" for the
-            one measured to be faster. They give the same numbers.
+        attention: "readable" for `scaled_dot_product`, "fused" for torch's kernel (but with dropout
+            on a CPU, where torch has none, the readable one), "auto" for the one measured to be
+            faster. They give the same numbers.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ MAX_PARTS = 8  # Each has gradients of all parameters, to be kept and added up.
 
 
 def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]) -> Tensor:
-    """Compute `function(x)`, and later its gradient, with a part of the batch on each thread.
+    """Compute `function(x)`, and later its gradient, with a part of the batch on each CPU thread.
 
     By itself torch shares out every single operation, and its threads wait for each other after
     each one; here they do so once. Gradients are summed in the order of the parts, and each part
@@ -35,7 +35,7 @@ def on_threads(function: TensorFunction, x: Tensor, parameters: Iterable[Tensor]
         x: the batch.
         parameters: whatever else may need a gradient.
     """
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return function(x)
     num_parts = min(torch.get_num_threads(), len(x), MAX_PARTS)
     if num_parts < 2:
