@@ -41,8 +41,7 @@ def scaled_dot_product(
         were before dropout.
     """
     if mask is not None:
-        # torch gives this function no types
-        batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]
+        batch = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])  # type: ignore[no-untyped-call]  # torch leaves it untyped
         mask = canonical_mask(mask, torch.Size((*batch, q.shape[-2], k.shape[-2])))
     return _attend(q, k, v, mask, beta, dropout)
 
